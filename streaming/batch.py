@@ -161,13 +161,10 @@ class Batch:
             self._executor.describe(self._description(before, end.stands_at, lag))
             target = self._table.name_of(end.stands_at)
         self._life.sign(f"batch {batch_id}: planning the work up to version {target}")
-        outcome = self._indexer.apply(start, end, self._origin(batch_id))
+        outcome = self._indexer.apply(start, end, Origin(self._executor.query, batch_id))
         self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
         self.merger.after_batch()
         return outcome
-
-    def _origin(self, batch_id: int) -> Origin:
-        return Origin(self._executor.query, batch_id)
 
     def _description(self, first: Version | None, target: Version, lag: Lag) -> str:
         """Return the description that Spark's UI shows for the jobs of this batch."""

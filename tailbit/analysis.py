@@ -287,7 +287,10 @@ class Analysis:
         `columns_by_function`: maps a function (`sum`, `min`, `max`, `avg`) to the names of the columns.
         """
         given = {f: some for f, some in columns_by_function.items() if not isinstance(some, tuple) or some}
-        every = {f: expression_texts(f, [some] if _is_one(some) else some) for f, some in given.items()}
+        every = {
+            f: expression_texts(f, [some] if isinstance(some, (str, Condition)) else some)
+            for f, some in given.items()
+        }
         if not any(every.values()):
             return []
         from tailbit.index.analytics.measures import Measure
@@ -334,11 +337,6 @@ class Analysis:
         key = group_key(condition_text("column", column), self._selection.schema, self._zone, table)
         definitions = () if self._recorded is None else self._recorded.index.settings.definitions
         return with_definition(key, definitions, self._selection.snapshot.schema)
-
-
-def _is_one(columns: Any) -> bool:
-    """Return whether a measure is asked of one column or expression, and not of a list."""
-    return isinstance(columns, (str, Condition))
 
 
 def _bins(bins: int | Iterable[Any]) -> int | list[Any]:

@@ -309,8 +309,7 @@ class Handle:
 
     def _trusted_ledger(self) -> Ledger | None:
         """Return the ledger record of the index; None if no index can be trusted."""
-        trusted = self._index is not None and self._trusted()
-        return self._index.state.ledger if self._index is not None and trusted else None
+        return self._index.state.ledger if self._index is not None and self._trusted() else None
 
     def _cover(self, snapshot: Snapshot, trusted: bool) -> Coverage:
         """Return the coverage of a snapshot by the index, cached until the snapshot or the index changes."""

@@ -37,7 +37,7 @@ from tailbit.streaming.config.model import IndexEntry, TableEntry
 from tailbit.streaming.config.problems import Place
 from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.java.session import installed, release
-from tailbit.streaming.life.crew import each
+from tailbit.streaming.life.thread_pool import run_each
 from tailbit.tables import open_table
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import StorageOptions
@@ -90,7 +90,7 @@ def check_tables(
         ConfigError: names every problem with its line.
     """
     tables = [table for table in read.config.table if table.path is not None]
-    results = each(look_at, tables, _late, TOGETHER, LOOK_S, on_wait, stop)
+    results = run_each(look_at, tables, _late, TOGETHER, LOOK_S, on_wait, stop)
     others_go_on = len(read.config.table) > sum(result.is_of_table for result in results)
     for result in results:
         is_known = before is not None and result.table in before

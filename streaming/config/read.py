@@ -21,7 +21,7 @@ from tailbit.base.wording import did_you_mean
 from tailbit.index.store.place import index_path
 from tailbit.streaming.config.model import Application, Config, Defaults, IndexEntry, TableEntry, id_of
 from tailbit.streaming.config.problems import NotToml, Place, Problem, Problems, lines_of, parsed, refusal
-from tailbit.streaming.life.crew import each
+from tailbit.streaming.life.thread_pool import run_each
 from tailbit.tables.storage import local_name, may_be_secret
 
 PREFIX = "TAILBIT__"
@@ -212,7 +212,7 @@ def _warn_of_secrets(document: Any, problems: Problems, place: Place = ()) -> No
         if isinstance(value, (dict, list)):
             _warn_of_secrets(value, problems, here)
         elif _OPEN_SECTIONS & set(place) and _may_be_secret(str(key)) and not is_named(value):
-            variable = re.sub(r"\W", "_", str(key)).upper()
+            variable = _as_variable(str(key))
             problems.warn(
                 here,
                 f"the value of {key} stands in the file, where others may read it: "
@@ -303,7 +303,7 @@ def _check_between(config: Config, problems: Problems, folder: str) -> None:
     given = [path for table in config.table for path in (table.path, table.index) if path]
     whole = {path: _whole_path(path, folder) for path in given}
     paths = sorted({*whole.values(), *map(index_path, whole.values())})
-    real = dict(zip(paths, each(real_place, paths, str, _TOGETHER, _LOOK_S), strict=True))
+    real = dict(zip(paths, run_each(real_place, paths, str, _TOGETHER, _LOOK_S), strict=True))
 
     def root(table: TableEntry) -> str | None:
         return table.path and real[whole[table.path]]

@@ -28,7 +28,7 @@ from tailbit.streaming.java.session import Session, build_session, check_require
 from tailbit.streaming.java.sources import innermost_cause
 from tailbit.streaming.life.cluster import await_master, check_master
 from tailbit.streaming.life.watchdog import Supervision
-from tailbit.streaming.many.followed import Shared
+from tailbit.streaming.many.followed_table import Shared
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.command import started_spark, supervised
@@ -178,7 +178,8 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
         if not lease.acquire_when_free(run.stop, run.tell, run.supervision.on_up, could_take_over):
             return
         try:
-            force.read = _as_it_is_now(run, force.read)
+            # Without a look at its tables, which takes too long while nobody works.
+            force.read = _again(run, force.read, lambda: read_config(run.file))
             _at_work(run, force, spark, lease)
         finally:
             lease.release()
@@ -212,7 +213,8 @@ def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Claim) -
         run.seen.view.is_lost = lambda: lease.lost is not None
         run.seen.view.tables = tables.states
     try:
-        _until_stopped(run, force, shared, tables, checkpoint)
+        restarts = Restarts(checkpoint, run.stop, run.tell, run.life)
+        restarts.keep(lambda: _attended(run, force, shared, tables, checkpoint))
     finally:
         if run.seen is not None:
             run.seen.view.tables = None
@@ -227,12 +229,6 @@ def _lease(run: Running, read: ReadConfig) -> Claim:
     place = lease_place(read.config, run.file)
     place.make_root()
     return application_lease(place, run.life, run.builds)
-
-
-def _until_stopped(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> None:
-    """Run the query, again after a transient failure, until `stop` is set or the lease is lost."""
-    restarts = Restarts(checkpoint, run.stop, run.tell, run.life)
-    restarts.keep(lambda: _attended(run, force, shared, tables, checkpoint))
 
 
 def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> bool:
@@ -281,11 +277,6 @@ def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
     said = "; ".join(f"{word} {', '.join(ids)}" for word, ids in words if ids)
     run.tell(f"the configuration is read again: {said or 'no table has changed'}")
     return new
-
-
-def _as_it_is_now(run: Running, read: ReadConfig) -> ReadConfig:
-    """Read the configuration again without a look at its tables, which takes too long while nobody works."""
-    return _again(run, read, lambda: read_config(run.file))
 
 
 def _again(run: Running, read: ReadConfig, reader: Callable[[], ReadConfig]) -> ReadConfig:

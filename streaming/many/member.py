@@ -17,9 +17,9 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.executors import beside, end_jobs, processes_at_work
 from tailbit.streaming.java.session import on_one_machine
-from tailbit.streaming.life.crew import Crew, Job
 from tailbit.streaming.life.processes import BUSY, Rate, cpu_of_process, cpu_of_thread, sees_cpu_time
-from tailbit.streaming.many.followed import Followed, Shared
+from tailbit.streaming.life.thread_pool import Job, ThreadPool
+from tailbit.streaming.many.followed_table import FollowedTable, Shared
 from tailbit.streaming.many.states import Standing
 from tailbit.streaming.metrics import Progress, names_of
 from tailbit.streaming.seen.view import TableState
@@ -97,7 +97,7 @@ class Member:
     entry: TableEntry
     life: TableLife
     standing: Standing = field(default_factory=Standing)
-    followed: Followed | None = None
+    followed: FollowedTable | None = None
     offset: Offset | None = None
     ready: Offset | None = None
     lag: Lag | None = None
@@ -267,10 +267,12 @@ def tell_behind(members: Iterable[Member], tell: Tell) -> None:
             tell(f"{member.entry.id}: behind, after following")
 
 
-def give_up_stuck(members: Iterable[Member], looks: Crew, crews: Sequence[Crew], shared: Shared) -> None:
+def give_up_stuck(
+    members: Iterable[Member], looks: ThreadPool, pools: Sequence[ThreadPool], shared: Shared
+) -> None:
     """Give up work without a sign of life: its thread counts no more, its Spark jobs are cancelled.
 
-    `looks`: the crew that cancels the jobs. `crews`: all crews whose threads may be at work on a table.
+    `looks`: the pool that cancels the jobs. `pools`: all pools whose threads may be at work on a table.
     """
     for member in members:
         if member.gone and member.is_stuck:
@@ -288,17 +290,17 @@ def give_up_stuck(members: Iterable[Member], looks: Crew, crews: Sequence[Crew],
             member.ending = looks.submit(partial(end_jobs, shared.spark, at_work))
         if member.is_stuck:
             continue
-        for crew in crews:
-            crew.give_up(member.job)
+        for pool in pools:
+            pool.give_up(member.job)
         reason = f"no sign of life for {seconds:.0f} s: {member.life.doing}"
         member.standing.becomes(TableState.STUCK, reason, _UNSTUCK)
         shared.tell(f"{member.entry.id}: stuck: {reason}. {_UNSTUCK}")
 
 
-def end_hung_beside(members: Iterable[Member], looks: Crew, shared: Shared) -> None:
+def end_hung_beside(members: Iterable[Member], looks: ThreadPool, shared: Shared) -> None:
     """End the Spark jobs beside the batches whose tasks hang: all tables wait for the workers that they hold.
 
-    Such a job (a fill, a merge) is begun again later. `looks`: the crew that ends them.
+    Such a job (a fill, a merge) is begun again later. `looks`: the pool that ends them.
     """
     for member in members:
         at_work = beside(os.path.join(shared.at_work, member.entry.id))

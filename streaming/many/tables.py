@@ -24,9 +24,9 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import changed, real_place
 from tailbit.streaming.executors import beside, processes_at_work
-from tailbit.streaming.life.crew import Crew, Job, each
 from tailbit.streaming.life.processes import EVERY_S
-from tailbit.streaming.many.followed import Followed, Shared
+from tailbit.streaming.life.thread_pool import Job, ThreadPool, run_each
+from tailbit.streaming.many.followed_table import FollowedTable, Shared
 from tailbit.streaming.many.member import Member, TableLife, end_hung_beside, give_up_stuck, tell_behind
 from tailbit.streaming.many.states import Standing
 from tailbit.streaming.metrics import Progress
@@ -74,9 +74,9 @@ class Tables:
         self._changed = threading.Condition()
         self._members: dict[str, Member] = {}
         self._leaving: list[Member] = []
-        self._looks = Crew("tailbit-look", max(4, threads))
-        self._quick = Crew("tailbit-table", threads)
-        self._bulk = Crew("tailbit-large", max(1, threads // 2))
+        self._looks = ThreadPool("tailbit-look", max(4, threads))
+        self._quick = ThreadPool("tailbit-table", threads)
+        self._bulk = ThreadPool("tailbit-large", max(1, threads // 2))
         self._draining = self._ended = False
         self._batches, self._described = 0, list[tuple[str, Version, Version]]()
         self._sampled, self._turned = 0.0, time.monotonic()
@@ -216,8 +216,8 @@ class Tables:
                 member.at_work, member.given = True, False
                 member.served /= 2
                 member.large |= start.in_snapshot
-                crew = self._bulk if member.large else self._quick
-                member.job = crew.submit(partial(self._do, member, start, end, batch_id))
+                pool = self._bulk if member.large else self._quick
+                member.job = pool.submit(partial(self._do, member, start, end, batch_id))
                 running.append(member.job)
         wait([job.result for job in running], TOGETHER_S)
 
@@ -296,13 +296,10 @@ class Tables:
                 self._close(member)
                 with self._changed:
                     member.at_work = False
-                    self._leave(member)
+                    self._leaving = [other for other in self._leaving if other is not member]
                     self._changed.notify_all()
 
-    def _leave(self, member: Member) -> None:
-        self._leaving = [left for left in self._leaving if left is not member]
-
-    def _opened(self, member: Member) -> Followed:
+    def _opened(self, member: Member) -> FollowedTable:
         """Return the table, opened; each of its batches is counted and reported."""
 
         def on_progress(progress: Progress) -> None:
@@ -313,7 +310,7 @@ class Tables:
         locate = partial(self._located, member)
         if member.entry.path is not None:
             self._take_place(member, member.entry.path)
-        return Followed(
+        return FollowedTable(
             member.entry,
             replace(self._shared, on_progress=on_progress, locate=locate),
             member.life,
@@ -463,7 +460,7 @@ class Tables:
         with self._changed:
             self._ended = True
             self._changed.notify_all()
-        for crew in (self._looks, self._quick, self._bulk):
-            crew.close()
+        for pool in (self._looks, self._quick, self._bulk):
+            pool.close()
         free = [m for m in (*self._members.values(), *self._leaving) if not m.is_stuck]
-        each(self._close, free, lambda member: None, together=8, limit_s=CLOSE_S)
+        run_each(self._close, free, lambda member: None, threads=8, limit_s=CLOSE_S)

@@ -18,7 +18,7 @@ from tailbit.cli.status_page import print_lines
 from tailbit.streaming.config.check import LOOK_S, TOGETHER
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import read_config
-from tailbit.streaming.life.crew import each
+from tailbit.streaming.life.thread_pool import run_each
 from tailbit.streaming.many.states import lease_place, located, states_of
 from tailbit.streaming.seen.server import addresses, direct
 from tailbit.streaming.seen.view import TableState
@@ -42,7 +42,7 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
     place = lease_place(read.config, file)
     states, application = states_of(place), _application(place)
     tables = [located(table, states) for table in read.config.table]
-    accounts = each(_account, tables, _late, TOGETHER, LOOK_S)
+    accounts = run_each(_account, tables, _late, TOGETHER, LOOK_S)
 
     def judged() -> Iterator[tuple[dict[str, Any], bool, bool]]:
         for table, stored in zip(tables, accounts, strict=True):

@@ -27,7 +27,7 @@ from tailbit.streaming.config.check import TOGETHER, check_jars, look_at
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.java.session import build_session
-from tailbit.streaming.life.crew import each
+from tailbit.streaming.life.thread_pool import run_each
 from tailbit.streaming.many.states import checkpoint_of, lease_place, located, states_of
 from tailbit.streaming.seen.page import POLICY
 from tailbit.streaming.seen.server import OFF, direct
@@ -214,7 +214,7 @@ def of_config(file: str) -> Iterator[Finding]:
     yield from _of_application(read, file, lease)
     of_table = partial(_findings, read, shlex.join(["tailbit", "run", "--config", file]))
     tables = [located(table, states) for table in read.config.table]
-    for findings in each(of_table, tables, _late, TOGETHER, LOOK_S):
+    for findings in run_each(of_table, tables, _late, TOGETHER, LOOK_S):
         yield from findings
 
 

@@ -30,8 +30,8 @@ from tailbit.checkpoints.signs import NAME, Beat, read_heartbeat
 from tailbit.errors import ClusterError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.executors import beside, on_workers, processes_at_work
-from tailbit.streaming.life.crew import Crew
-from tailbit.streaming.many.followed import Followed, Shared
+from tailbit.streaming.life.thread_pool import ThreadPool
+from tailbit.streaming.many.followed_table import FollowedTable, Shared
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.stream import ranges_of
 from tailbit.tables.storage import open_storage
@@ -131,13 +131,13 @@ def test_a_table_whose_section_changes_is_opened_anew_once_it_is_closed_and_keep
 def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Looks at open tables wait for this event; opening a table does not."""
     event = threading.Event()
-    look = Followed.look
+    look = FollowedTable.look
 
-    def waits(followed: Followed, start: Any) -> Any:
+    def waits(followed: FollowedTable, start: Any) -> Any:
         event.wait(HANG_S)
         return look(followed, start)
 
-    monkeypatch.setattr(Followed, "look", waits)
+    monkeypatch.setattr(FollowedTable, "look", waits)
     yield event
     event.set()
 
@@ -146,14 +146,14 @@ def test_a_table_that_changes_while_its_old_look_hangs_is_opened_anew_and_the_ol
     follow: Follow, table: str, hang: threading.Event, told: list[str]
 ) -> None:
     opened: list[TableEntry] = []
-    start = Followed._start
+    start = FollowedTable._start
 
-    def counted(followed: Followed, entry: TableEntry, *rest: Any) -> None:
+    def counted(followed: FollowedTable, entry: TableEntry, *rest: Any) -> None:
         opened.append(entry)
         start(followed, entry, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Followed, "_start", counted)
+        patch.setattr(FollowedTable, "_start", counted)
         tables = follow(TableEntry(path=table, id="orders", stuck_after=1.0))
         wait_until(lambda: len(opened) == 1)
         tables.apply([TableEntry(path=table, id="orders", stuck_after=1.0, max_lag=7.0)])
@@ -169,12 +169,12 @@ def test_a_table_that_was_removed_before_its_first_look_is_not_opened(
     follow: Follow, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = threading.Event()
-    submit = Crew.submit
+    submit = ThreadPool.submit
 
-    def late(crew: Crew, act: Callable[[], Any]) -> Any:
-        return submit(crew, lambda: (free.wait(HANG_S), act())[1])
+    def late(pool: ThreadPool, act: Callable[[], Any]) -> Any:
+        return submit(pool, lambda: (free.wait(HANG_S), act())[1])
 
-    monkeypatch.setattr(Crew, "submit", late)
+    monkeypatch.setattr(ThreadPool, "submit", late)
     other = three_commits(str(tmp_path / "other"))
     tables = follow(TableEntry(path=other, id="other", columns=("k",)))
     wait_until(lambda: next(iter(tables._members.values())).at_work)
@@ -190,8 +190,8 @@ def test_a_table_whose_part_lasts_for_longer_than_its_contract_is_told_as_behind
     tables = follow(TableEntry(path=table, id="orders", max_lag=1.0))
     wait_until(lambda: account(tables)["state"] == "following")
     ended = threading.Event()
-    work = Followed.work
-    monkeypatch.setattr(Followed, "work", lambda *given: (ended.wait(HANG_S), work(*given))[1])
+    work = FollowedTable.work
+    monkeypatch.setattr(FollowedTable, "work", lambda *given: (ended.wait(HANG_S), work(*given))[1])
     offset = take_a_batch(tables, {"tables": {}})
     write_deltalake(table, rows(2000, 10), mode="append")
 
@@ -218,15 +218,15 @@ def test_what_is_opened_after_the_end_is_closed_again(
 def test_the_looks_go_on_where_no_thread_can_be_started_for_a_moment(
     follow: Follow, table: str, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submit, refused = Crew.submit, list[str]()
+    submit, refused = ThreadPool.submit, list[str]()
 
-    def refuses(crew: Crew, act: Callable[[], Any]) -> Any:
+    def refuses(pool: ThreadPool, act: Callable[[], Any]) -> Any:
         if not refused:
             refused.append("once")
             raise RuntimeError("can't start new thread")
-        return submit(crew, act)
+        return submit(pool, act)
 
-    monkeypatch.setattr(Crew, "submit", refuses)
+    monkeypatch.setattr(ThreadPool, "submit", refuses)
     tables = follow(TableEntry(path=table, id="orders"))
     wait_until(lambda: account(tables)["state"] == "following")
     assert any("can't start new thread" in line for line in told)

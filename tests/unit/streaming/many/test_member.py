@@ -13,8 +13,8 @@ import pytest
 from support.waiting import wait_until
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.config.model import TableEntry
-from tailbit.streaming.life.crew import Job
 from tailbit.streaming.life.processes import sees_cpu_time
+from tailbit.streaming.life.thread_pool import Job
 from tailbit.streaming.many.member import Member, TableLife
 
 pytestmark = pytest.mark.skipif(not sees_cpu_time(), reason="no /proc: the CPU time of processes is not seen")

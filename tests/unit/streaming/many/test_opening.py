@@ -13,7 +13,7 @@ from support.tables import index_of, three_commits
 from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CorruptIndexError, IndexerRunningError, NoIndexError
 from tailbit.streaming.config.model import IndexEntry, TableEntry
-from tailbit.streaming.many.followed import define_missing, differences, opened_index
+from tailbit.streaming.many.followed_table import define_missing, differences, opened_index
 from tailbit.tables import open_table
 from tailbit.tables.storage import open_storage
 

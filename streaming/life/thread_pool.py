@@ -35,7 +35,7 @@ class Job(Generic[T]):
         return 0.0 if began is None or self.result.done() else time.monotonic() - began
 
 
-class Crew:
+class ThreadPool:
     """At most `size` threads at work, besides those whose jobs were given up. Safe to use from any thread.
 
     The threads are kept for the next jobs, and do not keep the process alive.
@@ -121,16 +121,16 @@ class Crew:
             return job
 
 
-def each(
+def run_each(
     act: Callable[[S], T],
     of: Iterable[S],
     late: Callable[[S], T],
-    together: int,
+    threads: int,
     limit_s: float,
     on_wait: Callable[[], None] = lambda: None,
     stop: threading.Event | None = None,
 ) -> list[T]:
-    """Return what `act` returns for each value, in the order of the values; at most `together` run at once.
+    """Return what `act` returns for each value, in the order of the values; at most `threads` run at once.
 
     A value that takes longer than `limit_s` seconds is not waited for: `late` returns its answer. No value is
     waited for any more once no call of `act` returned for twice as long, or `stop` is set. `on_wait`: called
@@ -139,8 +139,8 @@ def each(
     Raises:
         Exception: the first one, in the order of the values, that `act` raised.
     """
-    crew, values = Crew("tailbit-each", together), list(of)
-    jobs = [crew.submit(lambda value=value: act(value)) for value in values]  # type: ignore[misc]
+    pool, values = ThreadPool("tailbit-each", threads), list(of)
+    jobs = [pool.submit(lambda value=value: act(value)) for value in values]  # type: ignore[misc]
     left, returned = set(jobs), time.monotonic()
     while left and time.monotonic() - returned <= 2 * limit_s and not (stop and stop.is_set()):
         on_wait()
@@ -148,9 +148,9 @@ def each(
         returned = time.monotonic() if done else returned
         for job in left:
             if job.seconds > limit_s:
-                crew.give_up(job)
+                pool.give_up(job)
         left = {job for job in left if not job.result.done() and not job.is_given_up}
-    crew.close(0.0)
+    pool.close(0.0)
     return [
         job.result.result() if job.result.done() and not job.result.cancelled() else late(value)
         for job, value in zip(jobs, values, strict=True)

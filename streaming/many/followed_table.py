@@ -33,7 +33,7 @@ from tailbit.streaming.batch import Batch, TableAtWork
 from tailbit.streaming.config.check import NEEDS_COLUMNS, checks_of, statement_of
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.executors import SparkExecutor, beside
-from tailbit.streaming.many.remembered import Remembered
+from tailbit.streaming.many.index_memory import IndexMemory
 from tailbit.streaming.opening import SURE_S, open_index
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
@@ -71,7 +71,10 @@ def _first_definitions(entry: TableEntry, table: Table) -> Sequence[Definition] 
     """Return what a new index of an entry has at first; None if the entry does not say."""
     if entry.columns is not None:
         return indexed_columns(table, entry.columns)
-    return (_first_index(entry, table),) if entry.indexes else None
+    if not entry.indexes:
+        return None
+    first = entry.indexes[0]
+    return (define(statement_of(first, table.root), table.snapshot().schema, first.zone),)
 
 
 def differences(entry: TableEntry, table: Table, index: MetadataTable) -> list[str]:
@@ -90,11 +93,6 @@ def differences(entry: TableEntry, table: Table, index: MetadataTable) -> list[s
             if check.goes_on:
                 lines.append(f"{differs}; the index goes on with what it has. {differs.hint}")
     return lines
-
-
-def _first_index(entry: TableEntry, table: Table) -> Definition:
-    first = entry.indexes[0]
-    return define(statement_of(first, table.root), table.snapshot().schema, first.zone)
 
 
 def define_missing(entry: TableEntry, table: Table, index: MetadataTable) -> None:
@@ -154,7 +152,7 @@ class Shared:
         return str(self.spark.sparkContext.master)
 
 
-class Followed:
+class FollowedTable:
     """An open table with its index. Used by one thread at a time, besides its own threads.
 
     Invariant: while the table is open, this application's mark is on the index.
@@ -178,7 +176,7 @@ class Followed:
         tell = partial(_tell_of, entry.id, shared.tell)
         self.table = open_table(path, options)
         life.sign("opening the index")
-        self._remembered = Remembered(shared.place, entry.id, self.table)
+        self._remembered = IndexMemory(shared.place, entry.id, self.table)
         self.index = self._opened_index(entry, tell)
         self._whole = shared.life
         at_work = os.path.join(shared.at_work, entry.id)

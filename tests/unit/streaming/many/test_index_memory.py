@@ -11,7 +11,7 @@ import tailbit
 from support.tables import index_of, three_commits
 from tailbit.index.sql.ddl.parser import parse_script
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.many.remembered import Remembered
+from tailbit.streaming.many.index_memory import IndexMemory
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage, open_storage
 
@@ -30,9 +30,9 @@ def place(tmp_path: Path) -> Storage:
     return lease
 
 
-def remembered(path: str, place: Storage) -> Remembered:
+def remembered(path: str, place: Storage) -> IndexMemory:
     """The memory after a look at the index, as of an application that has started anew."""
-    memory = Remembered(place, "t", open_table(path))
+    memory = IndexMemory(place, "t", open_table(path))
     memory.note(MetadataTable.open(f"{path}/_tailbit").state.settings)
     return memory
 

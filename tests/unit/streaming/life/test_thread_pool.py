@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.waiting import HANG_S, wait_until
-from tailbit.streaming.life.crew import Crew, each
+from tailbit.streaming.life.thread_pool import ThreadPool, run_each
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def answer() -> Iterator[threading.Event]:
 
 
 def test_of_two_threads_two_are_at_work_and_the_third_job_waits(answer: threading.Event) -> None:
-    crew = Crew("crew", 2)
-    jobs = [crew.submit(lambda: answer.wait(HANG_S)) for _ in range(3)]
+    pool = ThreadPool("pool", 2)
+    jobs = [pool.submit(lambda: answer.wait(HANG_S)) for _ in range(3)]
     wait_until(lambda: jobs[1].began is not None)
     assert jobs[2].began is None
     answer.set()
@@ -29,26 +29,26 @@ def test_of_two_threads_two_are_at_work_and_the_third_job_waits(answer: threadin
 
 
 def test_a_job_that_is_given_up_holds_up_no_other_and_may_still_end(answer: threading.Event) -> None:
-    crew = Crew("crew", 1)
-    stuck, other = crew.submit(lambda: answer.wait(HANG_S)), crew.submit(lambda: 5)
+    pool = ThreadPool("pool", 1)
+    stuck, other = pool.submit(lambda: answer.wait(HANG_S)), pool.submit(lambda: 5)
     wait_until(lambda: stuck.began is not None)
     assert other.began is None
-    assert crew.give_up(stuck)
+    assert pool.give_up(stuck)
     assert other.result.result(HANG_S) == 5
-    assert not crew.give_up(stuck)
+    assert not pool.give_up(stuck)
     answer.set()
     assert stuck.result.result(HANG_S) is True
 
 
 def test_a_thread_that_was_replaced_ends_with_its_job(answer: threading.Event) -> None:
-    crew = Crew("crew that shrinks", 1)
-    stuck = crew.submit(lambda: answer.wait(HANG_S))
+    pool = ThreadPool("pool that shrinks", 1)
+    stuck = pool.submit(lambda: answer.wait(HANG_S))
     wait_until(lambda: stuck.began is not None)
-    crew.give_up(stuck)
-    crew.submit(lambda: 1).result.result(HANG_S)
+    pool.give_up(stuck)
+    pool.submit(lambda: 1).result.result(HANG_S)
 
     def threads() -> int:
-        return sum(thread.name == "crew that shrinks" for thread in threading.enumerate())
+        return sum(thread.name == "pool that shrinks" for thread in threading.enumerate())
 
     assert threads() == 2
     answer.set()
@@ -56,26 +56,26 @@ def test_a_thread_that_was_replaced_ends_with_its_job(answer: threading.Event) -
 
 
 def test_an_error_of_a_job_is_its_result_and_the_thread_goes_on() -> None:
-    crew = Crew("crew", 1)
+    pool = ThreadPool("pool", 1)
 
     def fail() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        crew.submit(fail).result.result(HANG_S)
-    assert crew.submit(lambda: 1).result.result(HANG_S) == 1
+        pool.submit(fail).result.result(HANG_S)
+    assert pool.submit(lambda: 1).result.result(HANG_S) == 1
 
 
-def test_a_crew_that_is_closed_waits_for_work_that_goes_on_and_not_for_what_was_given_up(
+def test_a_pool_that_is_closed_waits_for_work_that_goes_on_and_not_for_what_was_given_up(
     answer: threading.Event,
 ) -> None:
-    crew = Crew("crew", 1)
-    stuck = crew.submit(lambda: answer.wait(HANG_S))
+    pool = ThreadPool("pool", 1)
+    stuck = pool.submit(lambda: answer.wait(HANG_S))
     wait_until(lambda: stuck.began is not None)
-    assert not crew.close(0.0)
-    crew.give_up(stuck)
-    assert crew.close(HANG_S)
-    assert crew.submit(lambda: 1).result.cancelled()
+    assert not pool.close(0.0)
+    pool.give_up(stuck)
+    assert pool.close(HANG_S)
+    assert pool.submit(lambda: 1).result.cancelled()
 
 
 def test_of_many_values_those_that_take_too_long_have_another_answer(answer: threading.Event) -> None:
@@ -84,7 +84,7 @@ def test_of_many_values_those_that_take_too_long_have_another_answer(answer: thr
             answer.wait(HANG_S)
         return f"{value}"
 
-    assert each(act, range(6), lambda value: "late", 2, 0.2) == ["0", "late", "2", "late", "4", "late"]
+    assert run_each(act, range(6), lambda value: "late", 2, 0.2) == ["0", "late", "2", "late", "4", "late"]
 
 
 def test_where_no_value_is_answered_the_others_are_not_waited_for_one_after_the_other(
@@ -98,7 +98,7 @@ def test_where_no_value_is_answered_the_others_are_not_waited_for_one_after_the_
         answer.wait(HANG_S)
         return "answered"
 
-    found = each(act, range(100), str, 2, 0.2, lambda: waits.append(1))
+    found = run_each(act, range(100), str, 2, 0.2, lambda: waits.append(1))
     assert found == [str(value) for value in range(100)]
     assert 2 < len(begun) < 20
     assert waits
@@ -106,5 +106,5 @@ def test_where_no_value_is_answered_the_others_are_not_waited_for_one_after_the_
 
 def test_values_are_not_waited_for_once_all_is_to_stop(answer: threading.Event) -> None:
     stop = threading.Event()
-    found = each(lambda value: answer.wait(HANG_S), range(3), str, 2, HANG_S, stop.set, stop)
+    found = run_each(lambda value: answer.wait(HANG_S), range(3), str, 2, HANG_S, stop.set, stop)
     assert found == ["0", "1", "2"]

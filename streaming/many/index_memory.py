@@ -68,7 +68,7 @@ class Memory:
         return cls(first.removeprefix(_INDEX), *parts)
 
 
-class Remembered:
+class IndexMemory:
     """The memory of the indexes of one table, in a file that the application writes and people can use."""
 
     def __init__(self, place: Storage, id_: str, table: Table) -> None:
