@@ -129,9 +129,6 @@ class Batch:
         """Index a range of the log; return the number of bytes read.
 
         A range that is recorded already changes nothing.
-
-        Raises:
-            TailbitError: the range could not be indexed.
         """
         began = time.perf_counter()
         with self.turn:
@@ -305,20 +302,12 @@ class TableAtWork:
     upkeep: Upkeep
 
     def look(self, start: Offset | None) -> Offset:
-        """Return the end of the next batch after `start`; the first offset of the table if that is None.
-
-        Raises:
-            TailbitError: table or index cannot be read.
-        """
+        """Return the end of the next batch after `start`; the first offset of the table if that is None."""
         with self.batch.turn:
             return self.planner.initial() if start is None else self.planner.next(start)
 
     def work(self, start: Offset, end: Offset, batch_id: int) -> int:
-        """Index a range of the log; return the number of bytes read.
-
-        Raises:
-            TailbitError: the range could not be indexed.
-        """
+        """Index a range of the log; return the number of bytes read."""
         return self.batch.index_range(start, end, batch_id)
 
     def stop(self, merge_s: float) -> bool:

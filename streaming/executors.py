@@ -48,9 +48,6 @@ class Executor(Protocol):
         """Return what the function returns for each argument, each in a task of its own.
 
         `at_work`: a folder that shows the processes with a task; see `on_workers`.
-
-        Raises:
-            TailbitError: as the function raised it.
         """
 
     def sum_of_tasks(self, zero: Any) -> Sum:

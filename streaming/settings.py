@@ -39,11 +39,7 @@ class StreamSettings:
 
 
 def milliseconds(text: str) -> int:
-    """Parse a length of time such as `500ms`, `2s`, `1 minute` or plain seconds; return milliseconds.
-
-    Raises:
-        UsageError: the text is no length of time.
-    """
+    """Parse a length of time such as `500ms`, `2s`, `1 minute` or plain seconds; return milliseconds."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     unit = _unit(match[2]) if match else None
     if match is None or unit is None:

@@ -85,9 +85,6 @@ def check_tables(
     nor does a column that was dropped or renamed: the table changed, and not the file. `before`: the entries
     that such an application has; None at a start.
     `on_wait`: called again and again while tables are looked at. `stop`: once set, no table is waited for.
-
-    Raises:
-        ConfigError: names every problem with its line.
     """
     tables = [table for table in read.config.table if table.path is not None]
     results = run_each(look_at, tables, _late, TOGETHER, LOOK_S, on_wait, stop)
@@ -301,11 +298,7 @@ def _mean_the_same(known: Sequence[Term], wanted: Sequence[Term], schema: Schema
 
 
 def statement_of(entry: IndexEntry, root: str) -> CreateIndex:
-    """Return the statement that creates an index by name.
-
-    Raises:
-        StatementError, PredicateError: a term, the kind or an option is not valid.
-    """
+    """Return the statement that creates an index by name."""
     return CreateIndex(
         entry.name,
         TableReference("path", (root,)),

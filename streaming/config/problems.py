@@ -28,11 +28,7 @@ NotToml = tomllib.TOMLDecodeError
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Return the document of a TOML text.
-
-    Raises:
-        NotToml: the text is no TOML.
-    """
+    """Return the document of a TOML text."""
     document: dict[str, Any] = tomllib.loads(text)
     return document
 
@@ -164,11 +160,7 @@ class Problems:
         self.warnings.append(Problem(self.line(place), problem, self.file))
 
     def refuse(self) -> None:
-        """Raise if there is an error.
-
-        Raises:
-            ConfigError: names every error, in the order of the lines.
-        """
+        """Raise if there is an error."""
         if self.errors:
             raise refusal(self.errors)
 

@@ -157,11 +157,7 @@ class ReadConfig:
 
 
 def read_config(file: str | os.PathLike[str], environment: Mapping[str, str] = os.environ) -> ReadConfig:
-    """Read and check a configuration.
-
-    Raises:
-        ConfigError: the file cannot be read, or something in it is wrong; names every problem with its line.
-    """
+    """Read and check a configuration."""
     path = os.fspath(file)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -174,11 +170,7 @@ def read_config(file: str | os.PathLike[str], environment: Mapping[str, str] = o
 
 
 def checked(text: str, file: str, environment: Mapping[str, str]) -> ReadConfig:
-    """Return the configuration of a TOML text, as `read_config` does. `file`: its name in messages.
-
-    Raises:
-        ConfigError: something in it is wrong.
-    """
+    """Return the configuration of a TOML text, as `read_config` does. `file`: its name in messages."""
     try:
         document = parsed(text)
     except NotToml as wrong:

@@ -174,9 +174,6 @@ def launch_java(settings: Mapping[str, str], variables: Mapping[str, str]) -> tu
     """Start a JVM with these Spark settings; return the gateway for a SparkContext, and the JVM's errors.
 
     `variables`: added to the JVM's environment; this process's own environment is unchanged.
-
-    Raises:
-        RequirementError: the JVM did not start; the error holds its first line of explanation.
     """
     from pyspark import SparkConf
     from pyspark.errors import PySparkException

@@ -176,9 +176,6 @@ def build_session(
 
     Under spark-submit the session is in spark-submit's JVM, with its master and not `master`. `short`: for a
     run that ends by itself.
-
-    Raises:
-        RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
     """
     check_java()
     try:
@@ -256,11 +253,7 @@ def _in_another_thread(make: Callable[[], SparkContext]) -> SparkContext:
 
 
 def check_java() -> None:
-    """Check that Java 17 or newer is installed.
-
-    Raises:
-        RequirementError: Java is missing or older; the hint names what to install.
-    """
+    """Check that Java 17 or newer is installed."""
     version = java_version()
     remedy = f"Install Java {JAVA_VERSION} (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME."
     if version is None:

@@ -37,11 +37,7 @@ _ENDED = re.compile(
 
 
 def check_master(master: str) -> None:
-    """Check that a text is the URL of a Spark master; Java would answer with a stack trace.
-
-    Raises:
-        UsageError: the text is no such URL.
-    """
+    """Check that a text is the URL of a Spark master; Java would answer with a stack trace."""
     hosts = master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
     ported = [match for match in map(_HOST.match, hosts) if match is not None and match[3]]
     if len(ported) < len(hosts) or not _MASTER.fullmatch("spark://" if hosts else master):
@@ -86,9 +82,6 @@ def await_master(master: str, stop: threading.Event, life: Liveness, tell: Tell,
     """Wait until a master accepts a connection or `stop` is set; `tell` receives one line about the wait.
 
     The watchdog repeats that line at growing intervals.
-
-    Raises:
-        ClusterError: the master accepted no connection for `limit_s` seconds.
     """
     began, is_told = time.monotonic(), False
     while not stop.is_set() and (why := why_silent(master)) is not None:

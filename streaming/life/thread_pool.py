@@ -135,9 +135,6 @@ def run_each(
     A value that takes longer than `limit_s` seconds is not waited for: `late` returns its answer. No value is
     waited for any more once no call of `act` returned for twice as long, or `stop` is set. `on_wait`: called
     again and again while values are waited for.
-
-    Raises:
-        Exception: the first one, in the order of the values, that `act` raised.
     """
     pool, values = ThreadPool("tailbit-each", threads), list(of)
     jobs = [pool.submit(lambda value=value: act(value)) for value in values]  # type: ignore[misc]

@@ -135,9 +135,6 @@ def read_whole(
 
     The wait for the tables is recorded in `life`, and ends once `stop` is set. `before`: the configuration in
     force, where an application at work reads the file again; its query then gives the signs of life.
-
-    Raises:
-        ConfigError: names every problem with file and line.
     """
     read = read_config(file)
     check_jars(read)
@@ -316,11 +313,7 @@ _LOCATION = "Location"
 
 
 def place_in_catalog(spark: SparkSession, name: str) -> str:
-    """Return the path or URI of a table by its name in the catalog.
-
-    Raises:
-        NotATableError: the catalog has no such table, or does not say where it is.
-    """
+    """Return the path or URI of a table by its name in the catalog."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

@@ -78,11 +78,7 @@ def _first_definitions(entry: TableEntry, table: Table) -> Sequence[Definition] 
 
 
 def differences(entry: TableEntry, table: Table, index: MetadataTable) -> list[str]:
-    """Return a line for each difference between an entry and its index, which goes on with what it has.
-
-    Raises:
-        StorageError: the store does not answer, or refuses, now.
-    """
+    """Return a line for each difference between an entry and its index, which goes on with what it has."""
     lines = []
     for check in checks_of(entry, table, index):
         try:
@@ -166,9 +162,6 @@ class FollowedTable:
         An index whose own log is damaged, or which an older release wrote, is made anew. `life`: the signs of
         life of the table. `unclaimed`: receives the lag of an index that cannot be claimed, as where its disk
         is full.
-
-        Raises:
-            TailbitError: the table or the index cannot be opened, or another indexer is at work.
         """
         options = StorageOptions.of(entry.storage_options)
         path = entry.path if entry.name is None else shared.locate(entry.name)
@@ -273,9 +266,6 @@ class FollowedTable:
 
         So an application that takes over indexes new commits before Spark's query has started. The batch in
         which Spark later covers the same commits changes nothing. `offset`: None for the first offset.
-
-        Raises:
-            TailbitError: the log could not be read or indexed.
         """
         start = self.look(None) if offset is None else offset
         lag = self.lag(start)
@@ -308,11 +298,7 @@ class FollowedTable:
         return start.in_snapshot or lag.bytes > self.inline_bytes
 
     def work(self, start: Offset, end: Offset, batch_id: int) -> int:
-        """Index a table's part of a batch, from `start` to `end`; return the number of bytes read.
-
-        Raises:
-            TailbitError: the part could not be indexed.
-        """
+        """Index a table's part of a batch, from `start` to `end`; return the number of bytes read."""
         self._mark.renew()
         return self._at_work.work(start, end, batch_id)
 

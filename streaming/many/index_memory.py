@@ -57,11 +57,7 @@ class Memory:
 
     @classmethod
     def of(cls, text: str) -> Memory:
-        """Parse what `text` returned.
-
-        Raises:
-            StatementError: the text is another one.
-        """
+        """Parse what `text` returned."""
         first, _, rest = text.partition("\n")
         known, _, lost = rest.partition(f"{_LOST}\n")
         parts = (tuple(parse_script(part)) for part in (known, lost))

@@ -215,11 +215,7 @@ def launch(
     tell: Tell = tell_nobody,
     life: Liveness | None = None,
 ) -> Job:
-    """Start the query of a prepared job; first reset a Spark checkpoint that cannot be continued from.
-
-    Raises:
-        NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
-    """
+    """Start the query of a prepared job; first reset a Spark checkpoint that cannot be continued from."""
     refuse_vanished(prepared)
     life = life or Liveness()
     at_work = table_at_work(prepared, SparkExecutor(spark), heartbeat, on_progress, tell, life)

@@ -31,11 +31,7 @@ _SHORT = (
 
 
 def make_folder() -> Path:
-    """Return a new folder for a run on this machine, private to this user.
-
-    Raises:
-        StorageError: this machine has no place for the folder.
-    """
+    """Return a new folder for a run on this machine, private to this user."""
     try:
         return Path(tempfile.mkdtemp(prefix="tailbit-run-"))
     except OSError as refused:
@@ -50,11 +46,7 @@ class PlannerSocket:
     """
 
     def __init__(self, answer: Answer) -> None:
-        """Open the socket.
-
-        Raises:
-            StorageError: this machine has no place for the folder or the socket.
-        """
+        """Open the socket."""
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:

@@ -47,9 +47,6 @@ class Query:
         """Return once the query has ended by itself, or is drained since `stop` is set or `is_lost` is true.
 
         `look`: called again and again, for whoever looks after the query.
-
-        Raises:
-            TailbitError: Spark or its Java is gone.
         """
         newest = UpToDate(self.spark, self.stream.standing)
         with spark_errors_named(self.checkpoint, self.master):
@@ -88,9 +85,6 @@ def start_query(
     """Start the query of a stream; first reset a Spark checkpoint that cannot be continued from.
 
     `once`: it ends where the logs end now.
-
-    Raises:
-        StorageError: this machine has no place for the folder of the run.
     """
     unusable = spark_checkpoint.why_unusable(checkpoint)
     if unusable is not None:

@@ -92,11 +92,7 @@ class Run:
 
 
 def run_to_its_end(run: Run, spark: SparkSession) -> None:
-    """Run a query until it ends; restart it after transient failures.
-
-    Raises:
-        TailbitError: the query ended for another reason than `stop`, `once` or a transient failure.
-    """
+    """Run a query until it ends; restart it after transient failures."""
     restarts = run.restarts()
     restarts.keep(lambda: _ended_well(run, spark, restarts))
 
@@ -195,9 +191,6 @@ def index_in_process(run: Run) -> bool:
     """Index all commits so far in this process; return False if more is left than `LITTLE_BYTES`.
 
     Ends early, with True, once the run is to stop. Transient failures are retried.
-
-    Raises:
-        TailbitError: the run cannot go on.
     """
     restarts, executor = run.restarts(), ThreadExecutor()
     while not run.stop.is_set():

@@ -40,11 +40,7 @@ class Mender:
         self._noted[str(error.fields["file"])] = error.with_traceback(None)
 
     def mend_noted(self) -> None:
-        """Mend the damage that other threads noted, and report what was mended in the log meanwhile.
-
-        Raises:
-            TailbitError: the store refuses, or the index's own log cannot be read or written.
-        """
+        """Mend the damage that other threads noted, and report what was mended in the log meanwhile."""
         for line in self.index.take_mended():
             self.tell(f"mended: {line}")
         while self._noted:

@@ -155,9 +155,6 @@ class Retrier:
 
         Cost: nothing while all live files are counted; else one pass over the file records, and reading the
         indexed columns of due files up to the first readable file.
-
-        Raises:
-            TailbitError: table or index cannot be read.
         """
         self._index.refresh()
         ledger, settings = self._index.state.ledger, self._index.state.settings

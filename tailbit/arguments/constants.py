@@ -18,9 +18,6 @@ from tailbit.base.errors import UsageError
 def constant_text(value: Any, which: str = "value") -> str:
     r"""Return a value as the text of a Spark SQL constant; `which`: the name of the value in errors.
 
-    Raises:
-        UsageError: a value that is no constant.
-
     >>> constant_text("it's"), constant_text(1.5), constant_text(b"a"), constant_text(None)
     ("'it\\'s'", '1.5D', "X'61'", 'NULL')
     """
@@ -102,9 +99,6 @@ _FORMS_OF_PARAMETERS = (
 
 def parameter_texts(params: Any) -> list[str] | dict[str, str]:
     r"""Return the constants of parameters, positional or by name.
-
-    Raises:
-        UsageError: neither a list nor a mapping, or a value that is no constant.
 
     >>> parameter_texts(["it's", -3]), parameter_texts({"n": None})
     (["'it\\'s'", '(-3)'], {'n': 'NULL'})

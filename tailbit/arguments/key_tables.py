@@ -26,9 +26,6 @@ def key_table(keys: Any, on: str | Iterable[str] | None) -> tuple[list[str], pa.
     """Return the names of the key columns in the source table, and a column of keys for each.
 
     `on`: the names; without them, those of the columns or dicts of `keys`.
-
-    Raises:
-        UsageError: `keys` is none of the accepted forms, lacks a column, or has no names and none are given.
     """
     key_names = None if on is None else [on] if isinstance(on, str) else names("on", on)
     table = table_of_library(keys)
@@ -46,11 +43,7 @@ def key_table(keys: Any, on: str | Iterable[str] | None) -> tuple[list[str], pa.
 
 
 def check_distinct(on: Sequence[str]) -> None:
-    """Check that no key column is named twice; names are equal regardless of case, as to Spark.
-
-    Raises:
-        UsageError: a key column is named twice.
-    """
+    """Check that no key column is named twice; names are equal regardless of case, as to Spark."""
     twice = [name for number, name in enumerate(on) if name.lower() in map(str.lower, on[:number])]
     if twice:
         raise UsageError(reason=f"key column {twice[0]} is named twice", hint="Name each key column once.")

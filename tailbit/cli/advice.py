@@ -71,9 +71,6 @@ def columns_of_run(
     """Return the columns for `tailbit run`: the advised ones for `auto` while there is no index.
 
     If the table is so small that no column gains, return all columns that may gain once the table grows.
-
-    Raises:
-        UsageError: no column is worth an index.
     """
     from tailbit.base.errors import CorruptIndexError, IndexLogError, NoIndexError, UsageError
 

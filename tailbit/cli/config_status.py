@@ -31,11 +31,7 @@ _ANSWER_S = 2.0
 
 
 def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
-    """Print a line per table; return 0 if all keep to their lag. `max_lag`: in place of each table's own.
-
-    Raises:
-        ConfigError: the configuration is wrong.
-    """
+    """Print a line per table; return 0 if all keep to their lag. `max_lag`: in place of each table's own."""
     read = read_config(file)
     for warning in read.problems.warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -108,9 +104,6 @@ def watch_config(file: str, max_lag: float | None, every_s: float, as_json: bool
     """Print a line per table each `every_s` seconds; return 0 after Ctrl-C.
 
     While the application runs on this machine, its own page is asked, which costs no request of a store.
-
-    Raises:
-        ConfigError: the configuration is wrong from the beginning; a later error of the file is printed.
     """
     shown = False
     try:

@@ -85,11 +85,7 @@ def _of_arguments(values: tuple[str, ...], columns: list[str]) -> list[tuple[str
 
 
 def keys_of_file(file: str) -> pa.Table:
-    """Return the keys in a file, by its extension; values of a CSV file are texts, empty cells NULL.
-
-    Raises:
-        UsageError: the file cannot be read, or has another extension (click's error class).
-    """
+    """Return the keys in a file, by its extension; values of a CSV file are texts, empty cells NULL."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv, feather, json

@@ -43,11 +43,7 @@ def config_option(function: F) -> F:
 
 
 def only_config(tables: Sequence[str], index: str | None) -> None:
-    """Check that the command line names nothing that a configuration names itself.
-
-    Raises:
-        UsageError: a table, the place of an index or a storage option is given (click's error class).
-    """
+    """Check that the command line names nothing that a configuration names itself."""
     if tables or index is not None or storage_options():
         raise click.UsageError("--config names tables, indexes and storage options itself")
 
@@ -107,11 +103,7 @@ def format_options(function: F) -> F:
 
 
 def to_rows(form: str, output: str | None) -> None:
-    """Check that rows can be written in a format: bytes need a file or pipe, Parquet needs a file.
-
-    Raises:
-        UsageError: the rows cannot be written so (click's error class).
-    """
+    """Check that rows can be written in a format: bytes need a file or pipe, Parquet needs a file."""
     if output is None and (form == "parquet" or (form == "arrow" and sys.stdout.isatty())):
         raise click.UsageError(f"--format {form} needs -o FILE")
 
@@ -183,11 +175,7 @@ def where_option(function: F) -> F:
 
 
 def only_condition(positional: str | None, named: str | None) -> str | None:
-    """Return the condition, given as an argument or by `--where`.
-
-    Raises:
-        UsageError: argument and `--where` are both given (click's error class).
-    """
+    """Return the condition, given as an argument or by `--where`."""
     if positional is not None and named is not None:
         raise click.UsageError("give the condition once: as an argument or by --where")
     return named if positional is None else positional

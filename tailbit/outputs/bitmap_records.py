@@ -132,9 +132,6 @@ class BitmapRecords:
         """Yield the records of columns, column by column, in batches.
 
         Memory: some bitmaps of a row space and a row group of postings, or the distinct values of a file.
-
-        Raises:
-            DataFileError: a data file that must be read is gone or is not Parquet.
         """
         for column in columns:
             batch = _Batch(column)

@@ -54,11 +54,7 @@ def _real(storage: Storage) -> str:
 
 
 def shown_files(selection: Selection) -> Iterator[ShownFile]:
-    """Yield the data files of an answer, each with the rows that the view shows.
-
-    Raises:
-        DataFileError: a data file is gone.
-    """
+    """Yield the data files of an answer, each with the rows that the view shows."""
     hits, storage = selection.hits(), selection.storage
     slices = []
     for hit in hits:

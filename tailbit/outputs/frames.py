@@ -126,21 +126,13 @@ def _zoneless(value: Any) -> str:
 
 
 def to_pandas(rows: pa.Table) -> pandas.DataFrame:
-    """Return rows as a DataFrame of pandas.
-
-    Raises:
-        UsageError: pandas is not installed.
-    """
+    """Return rows as a DataFrame of pandas."""
     _library("pandas")
     return rows.to_pandas()
 
 
 def to_polars(rows: pa.Table) -> polars.DataFrame:
-    """Return rows as a DataFrame of polars.
-
-    Raises:
-        UsageError: polars is not installed.
-    """
+    """Return rows as a DataFrame of polars."""
     frame: polars.DataFrame = _library("polars").DataFrame(rows)
     return frame
 

@@ -171,9 +171,6 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
 
     Bitmaps alone must find the rows, which must be few and take less time than Spark's scan; the driver
     applies its filters to the rows again. A reply that comes too late is kept there for the next query.
-
-    Raises:
-        Declined: the rows are not read; with the reply of `files` in place, if the request has `or_files`.
     """
     try:
         return _rows(handle, request)
@@ -292,9 +289,6 @@ def check_table(handle: IndexedTable, request: Request) -> None:
     """Check, once an answer is computed, that the log it was computed by is that of the requested table.
 
     Cost: the commit of the requested version is read.
-
-    Raises:
-        Declined: the path holds another table, or the commit is gone, so that the table cannot be checked.
     """
     fingerprint = handle._table.fingerprint(request.version)
     if fingerprint is None:

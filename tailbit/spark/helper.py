@@ -207,11 +207,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
 
 
 def compared(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reply to a request that has the letters of a session.
-
-    Raises:
-        Declined: the request is malformed.
-    """
+    """Return the reply to a request that has the letters of a session."""
     function, letters, most = given.get("function"), given.get("letters"), given.get("most")
     if function not in ("lower", "upper") or not isinstance(letters, dict) or not isinstance(most, int):
         raise Declined("malformed", "letters: a function, its letters and their number")

@@ -31,11 +31,7 @@ _DELTA = ("io.delta_delta-spark_*.jar", "io.delta_delta-storage-*.jar")
 
 
 def jar_path() -> Path:
-    """Return the path of the jar.
-
-    Raises:
-        RequirementError: the jar has not been built, or is not of these sources.
-    """
+    """Return the path of the jar."""
     if reason := MISFITS.get(misfit() or ""):
         remedy = "Build it, which needs a JDK: python -m tailbit.spark.jar"
         raise RequirementError(reason=f"the jar for Spark {reason}: {_JAR}", remedy=remedy)
@@ -50,11 +46,7 @@ def misfit() -> str | None:
 
 
 def build() -> Path:
-    """Compile the sources into the jar, unless it is of these sources already; return its path.
-
-    Raises:
-        RequirementError: there is no Java compiler or no pyspark, or the sources do not compile.
-    """
+    """Compile the sources into the jar, unless it is of these sources already; return its path."""
     if _is_built():
         return _JAR
     _JAR.parent.mkdir(exist_ok=True)
@@ -111,11 +103,7 @@ def _is_built() -> bool:
 
 
 def program(name: str) -> str:
-    """Return the path of a program of the JDK.
-
-    Raises:
-        RequirementError: there is none.
-    """
+    """Return the path of a program of the JDK."""
     home = os.environ.get("JAVA_HOME")
     path = shutil.which(name, path=str(Path(home) / "bin")) if home else shutil.which(name)
     if path is None:

@@ -44,11 +44,7 @@ def located(
     storage_options: Any,
     since: Any = None,
 ) -> DataFrame:
-    """Return the keys of a frame with the places of their rows (see `tailbit.spark.locate`).
-
-    Raises:
-        UsageError: an argument is not of its type, or the frame lacks a key column.
-    """
+    """Return the keys of a frame with the places of their rows (see `tailbit.spark.locate`)."""
     if not hasattr(keys, "mapInArrow"):
         raise UsageError(
             reason=f"keys are of type {type(keys).__name__}, and no Spark DataFrame",
@@ -182,11 +178,7 @@ def located_of(
     since: int | None,
     zone: str,
 ) -> OfKeys:
-    """Return the result columns of `tailbit_locate`, and the versions in which it looks up the keys.
-
-    Raises:
-        UsageError: the keys are no constant array and no table, or have no names.
-    """
+    """Return the result columns of `tailbit_locate`, and the versions in which it looks up the keys."""
     fields = _fields(keys, on)
     versions = _versions(table, version, zone, since=since)
     return OfKeys(

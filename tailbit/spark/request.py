@@ -83,11 +83,7 @@ class Request:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Request:
-        """Return the request of the fields of a line.
-
-        Raises:
-            Declined: a field is missing or is not of its type.
-        """
+        """Return the request of the fields of a line."""
         texts: dict[str, Any] = {name: given.get(name) for name in ("want", "root", "table")}
         wrong = [name for name, value in texts.items() if not isinstance(value, str) or not value]
         numbers: dict[str, Any] = {"version": given.get("version")}
@@ -199,11 +195,7 @@ def pages_of(
 
 
 def check_gain(pages: Pages, request: Request) -> dict[str, int]:
-    """Return the estimates in milliseconds: of reading rows, and of Spark's own scan.
-
-    Raises:
-        Declined: the rows take more than the request's share of Spark's time.
-    """
+    """Return the estimates in milliseconds: of reading rows, and of Spark's own scan."""
     listed = request.files / max(1, pages.files)
     whole = pages.whole
     if listed > 1:
@@ -217,11 +209,7 @@ def check_gain(pages: Pages, request: Request) -> dict[str, int]:
 
 
 def check_files(candidates: Scan, everything: Scan, request: Request) -> None:
-    """Check that leaving files out pays; `bytes` of both are those of the files.
-
-    Raises:
-        Declined: all files are kept, or the others would cost Spark too little.
-    """
+    """Check that leaving files out pays; `bytes` of both are those of the files."""
     if candidates.files == everything.files:
         raise Declined("keeps-all", f"{candidates.files} files")
     saved = everything.seconds(request) - candidates.seconds(request)

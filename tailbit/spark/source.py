@@ -117,11 +117,7 @@ class TailbitSource(DataSource):
 
     @told_plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Refuse to write.
-
-        Raises:
-            UsageError: always.
-        """
+        """Refuse to write."""
         hint = "Write to the table itself, in its own format; the indexer follows it."
         raise UsageError(reason="format tailbit only reads", hint=hint)
 

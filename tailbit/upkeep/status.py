@@ -53,9 +53,6 @@ def status_of(
     `remedy`: the command that mends the damage; entries that are unknown then are left out. `build`: of an
     index that is not built as a whole, the files, rows and bytes that are and those of all, by its records;
     while an indexer builds it, also what is not committed yet, the rate and the time left.
-
-    Raises:
-        NoIndexError: there is no index.
     """
     table = opened(MaintainedTable, path, index, storage_options)
     index_log = table._index

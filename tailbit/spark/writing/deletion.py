@@ -188,11 +188,7 @@ class Deleting:
 
 
 def deletion_of(target: Target, rows: Any, on: str | Iterable[str] | None) -> Deleting:
-    """Return a deletion of checked arguments (see `tailbit.spark.delete`).
-
-    Raises:
-        UsageError: an argument is not of its type.
-    """
+    """Return a deletion of checked arguments (see `tailbit.spark.delete`)."""
     if not isinstance(rows, (str, Condition)):
         return Deleting(target, None, key_table(rows, on))
     if on is not None:

@@ -125,11 +125,7 @@ class Target:
         max_staleness: Any = None,
         wait: Any = None,
     ) -> Target:
-        """Return the target of checked arguments (see `tailbit.spark.delete`).
-
-        Raises:
-            UsageError: an argument is not of its type, or there is no session.
-        """
+        """Return the target of checked arguments (see `tailbit.spark.delete`)."""
         return cls(
             _session(spark),
             sql_name(path_text("table", table)),
@@ -168,11 +164,7 @@ class Target:
         return bool(changes.lastOf(identifier) >= number)
 
     def opened(self, changes: Any) -> IndexedTable:
-        """Return the table of a transaction with its index, which lags no more than it may.
-
-        Raises:
-            StaleIndexError: the index lags more.
-        """
+        """Return the table of a transaction with its index, which lags no more than it may."""
         options = self.storage_options
         table = open_indexed(
             changes.location(), self.index, max_staleness=self.max_staleness, storage_options=options

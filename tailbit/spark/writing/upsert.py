@@ -217,11 +217,7 @@ def _distinct(keys: pa.Table) -> int:
 def upsert_of(
     target: Target, source: Any, on: str | Iterable[str], set: str | Iterable[str] | Mapping[str, str] | None
 ) -> Upserting:
-    """Return an upsert of checked arguments (see `tailbit.spark.upsert`).
-
-    Raises:
-        UsageError: an argument is not of its type, or the source lacks a column that is named.
-    """
+    """Return an upsert of checked arguments (see `tailbit.spark.upsert`)."""
     key_names = [on] if isinstance(on, str) else names("on", on)
     if not key_names:
         raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
