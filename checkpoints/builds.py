@@ -58,7 +58,7 @@ class BuildProgress:
     def account(self) -> dict[str, Any]:
         """Return the progress, JSON-able."""
         whole, built = self.extent.whole, self.extent.built
-        rate, left = self.rows_per_second, self.seconds_left
+        rate, seconds_left = self.rows_per_second, self.seconds_left
         return {
             "definitions": list(self.extent.definitions),
             "files": whole.files,
@@ -70,7 +70,7 @@ class BuildProgress:
             "bytes_done": built.bytes,
             "part": round(self.part, 4),
             "rows_per_second": None if rate is None else round(rate, 1),
-            "seconds_left": None if left is None else round(left, 1),
+            "seconds_left": None if seconds_left is None else round(seconds_left, 1),
         }
 
 
@@ -243,8 +243,8 @@ class Builds:
         `shown_s`: seconds for which a build to show has been at work.
         """
         builds = self._builds.get(index_id, {}).values()
-        found = [progress for build in builds if (progress := build.progress())]
-        shown = [progress for progress in found if progress.seconds >= shown_s]
+        in_progress = [progress for build in builds if (progress := build.progress())]
+        shown = [progress for progress in in_progress if progress.seconds >= shown_s]
         return max(shown, key=lambda progress: progress.extent.left.bytes, default=None)
 
     def at_work(self, shown_s: float = SHOWN_S) -> Sequence[BuildProgress]:

@@ -160,21 +160,21 @@ class Claim:
         Raises:
             StorageError: nothing can be written where the lease is kept.
         """
-        told = ""
+        last_owner = ""
         while not stop.is_set():
             try:
                 self.acquire(stop, tell)
             except IndexerRunningError as running:
-                if not told:
+                if not last_owner:
                     standing_by()
                 owner = str(running.fields["owner"])
-                if owner != told:
+                if owner != last_owner:
                     tell(f"standing by: {owner} is at work")
-                told = owner
+                last_owner = owner
                 self._await_end(stop, owner, could_take_over)
             else:
-                if told:
-                    tell(f"taken over from {told}")
+                if last_owner:
+                    tell(f"taken over from {last_owner}")
                 return True
         return False
 
@@ -208,8 +208,8 @@ class Claim:
             self._thread.join()
         with suppress(StorageError):
             current = read_heartbeat(self._storage)
-            mine = self.beat.run, self.beat.mark
-            if current is not None and (current.run, current.mark) == mine:
+            own_mark = self.beat.run, self.beat.mark
+            if current is not None and (current.run, current.mark) == own_mark:
                 self._storage.delete(NAME)
 
     def note(self, batch: int) -> None:

@@ -154,11 +154,11 @@ def lineage_holds(ledger: Ledger, log: LogState) -> bool:
     proves that the files are the same. A ledger without a fingerprint, whose commit was gone before, holds
     while that commit stays gone and is not after the head.
     """
-    known = ledger.fingerprint
-    if known is None:
+    fingerprint = ledger.fingerprint
+    if fingerprint is None:
         return log.fingerprint(ledger.version) is None and ledger.version <= log.head
-    is_there = known.version <= log.head and log.fingerprint(known.version) == known
-    return is_there or log.took_back(known)
+    is_there = fingerprint.version <= log.head and log.fingerprint(fingerprint.version) == fingerprint
+    return is_there or log.took_back(fingerprint)
 
 
 def decide(
@@ -279,12 +279,12 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
         return BatchPlan(Verdict.APPLY, 1) if _reads_snapshot(start, end) else BatchPlan(Verdict.SUPERSEDED)
     if ledger.round > end.round:
         return BatchPlan(Verdict.SUPERSEDED)
-    held = lineage_holds(ledger, log)
+    is_same_log = lineage_holds(ledger, log)
     if not _reads_snapshot(start, end) and ledger.version < end.stands_at and not log.follows(ledger.version):
         return BatchPlan(Verdict.SUPERSEDED)
     if ledger.round < end.round:
-        return _opening(ledger, end, held)
-    if not held:
+        return _opening(ledger, end, is_same_log)
+    if not is_same_log:
         return BatchPlan(Verdict.SUPERSEDED)
     if ledger.state is LedgerState.BUILDING:
         same = _reads_snapshot(start, end) and end.stands_at == ledger.version
@@ -306,15 +306,15 @@ def _is_cleaned(start: Offset, end: Offset, log: LogState) -> bool:
     return _reads_snapshot(start, end) and end.stands_at < log.head and end.stands_at < log.earliest()
 
 
-def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
+def _opening(ledger: Ledger, end: Offset, is_same_log: bool) -> BatchPlan:
     """Return the plan of a batch whose round the ledger does not know yet.
 
-    If the source log is no longer the one that was indexed (`held` is False), such a round must begin with a
-    snapshot.
+    If the source log is no longer the one that was indexed (`is_same_log` is False), such a round must begin
+    with a snapshot.
     """
     if end.in_snapshot:
-        return BatchPlan(Verdict.APPLY, ledger.lineage if held else ledger.lineage + 1)
-    if held and ledger.state is LedgerState.COMPLETE:
+        return BatchPlan(Verdict.APPLY, ledger.lineage if is_same_log else ledger.lineage + 1)
+    if is_same_log and ledger.state is LedgerState.COMPLETE:
         return BatchPlan(Verdict.APPLY, ledger.lineage, after(ledger.version))
     return BatchPlan(Verdict.SUPERSEDED)
 

@@ -101,14 +101,14 @@ class _Stand:
         A definition that was changed or dropped meanwhile, even one that came back, is no longer wanted as it
         was built.
         """
-        wanted = {definition.id for definition in other.settings.definitions}.issuperset(ids)
+        has_all = {definition.id for definition in other.settings.definitions}.issuperset(ids)
         before, after = (stand._known(ids) for stand in (self, other))
-        return self._is_of(other) and wanted and before == after
+        return self._is_of(other) and has_all and before == after
 
     def _known(self, ids: Collection[str]) -> tuple[dict[str, Definition], set[str]]:
         """Return the definitions with some ids, and those of the ids that were dropped once."""
-        known = {d.id: d for d in self.settings.definitions if d.id in ids}
-        return known, set(self.settings.dropped).intersection(ids)
+        definitions = {d.id: d for d in self.settings.definitions if d.id in ids}
+        return definitions, set(self.settings.dropped).intersection(ids)
 
     def _is_of(self, other: _Stand) -> bool:
         return self.state is other.state and self.lineage == other.lineage
@@ -219,17 +219,17 @@ class Filler:
         except (CommitGapError, VersionNotFoundError):
             # The planner opens a round.
             return None
-        wanted = wanted_of(stand.settings.definitions, snapshot.schema)
+        required = wanted_of(stand.settings.definitions, snapshot.schema)
         if self._stand is None or not self._stand.holds(stand):
-            self._listed(stand, wanted)
-        works = self._next_works(snapshot, wanted, ledger)
+            self._listed(stand, required)
+        works = self._next_works(snapshot, required, ledger)
         if not works:
             # Files that an earlier step lost to a batch or a merge are listed again.
-            self._listed(stand, wanted)
-            works = self._next_works(snapshot, wanted, ledger)
+            self._listed(stand, required)
+            works = self._next_works(snapshot, required, ledger)
         if not works:
             self._build.end()
-            self._finished(stand, wanted)
+            self._finished(stand, required)
             return None
         self._build.begin(self._filling, lambda: build_extent_of(stand.state, snapshot))
         template = template_of(self._table, self._index, snapshot.schema, ledger.lineage, ledger.version)
@@ -246,16 +246,16 @@ class Filler:
             return None
         return _Stand(state, state.settings, ledger.lineage)
 
-    def _listed(self, stand: _Stand, wanted: Wanted) -> None:
+    def _listed(self, stand: _Stand, required: Wanted) -> None:
         """Make the list of the files to fill, the next one last."""
-        left = lacking(stand.state, wanted)
-        rows = left.fillable(stand.lineage)
+        unfilled = lacking(stand.state, required)
+        rows = unfilled.fillable(stand.lineage)
         self._queue = list(zip(rows["path"].to_pylist(), rows["size"].to_pylist(), strict=True))[::-1]
-        ids = {id_ for missing in left.missing for id_ in missing}
+        ids = {id_ for missing in unfilled.missing for id_ in missing}
         self._filling = tuple(d.name for d in stand.settings.definitions if d.id in ids) or self._filling
         self._stand = stand
 
-    def _next_works(self, snapshot: Snapshot, wanted: Wanted, ledger: Ledger) -> tuple[Repost, ...]:
+    def _next_works(self, snapshot: Snapshot, required: Wanted, ledger: Ledger) -> tuple[Repost, ...]:
         """Take files that still lack a definition from the list until a step is full; return their work.
 
         A file whose record differs from the covered version is left to the batches. A file whose row space is
@@ -269,7 +269,7 @@ class Filler:
             if slice_ is None:
                 continue
             recorded = self._index.state.recorded.get
-            for work in plan_work([(path, slice_)], recorded, wanted.of, ledger.lineage):
+            for work in plan_work([(path, slice_)], recorded, required.of, ledger.lineage):
                 if isinstance(work, Repost) and _as_covered(work, ledger) and not self._is_merged(work):
                     works.append(work)
                     size += bytes_
@@ -278,12 +278,12 @@ class Filler:
     def _is_merged(self, work: Repost) -> bool:
         return work.record.space in self._at_work.merging
 
-    def _finished(self, stand: _Stand, wanted: Wanted) -> None:
+    def _finished(self, stand: _Stand, required: Wanted) -> None:
         """Note that nothing is left; rebuilt definitions take the place of those that they replace."""
-        if len(lacking(stand.state, wanted).fillable(stand.lineage)):
+        if len(lacking(stand.state, required).fillable(stand.lineage)):
             return
         self._done = stand
-        for definition in swap_rebuilt(self._index, wanted):
+        for definition in swap_rebuilt(self._index, required):
             self._tell(f"rebuilt: {definition.name}")
         if self._filling:
             self._tell(f"filled: {', '.join(self._filling)}")
@@ -455,8 +455,8 @@ class FillThread:
     def _let_stream_catch_up(self, most_s: float) -> None:
         """Wait until the stream has nothing to do, `most_s` seconds at most."""
         until = self._clock() + most_s
-        while not self._caught_up() and (left := until - self._clock()) > 0:
-            if self._stop.wait(min(left, _ASK_S)):
+        while not self._caught_up() and (remaining_s := until - self._clock()) > 0:
+            if self._stop.wait(min(remaining_s, _ASK_S)):
                 return
 
     def _failed(self, error: Exception, mend: CorruptIndexError | None = None) -> float:

@@ -279,10 +279,10 @@ class Indexer:
             for promoted in promoted_since(self._index.state.settings.definitions, schema):
                 rebuild(self._index, promoted.name, schema)
             template = template_of(self._table, self._index, schema, plan.lineage, end.stands_at)
-            wanted = wanted_of(self._index.state.settings.definitions, schema)
+            required = wanted_of(self._index.state.settings.definitions, schema)
             recorded = self._recorded_of(changes)
             files = self._files(changes, recorded, start, end)
-            works = plan_work(files, recorded, wanted.of, plan.lineage)
+            works = plan_work(files, recorded, required.of, plan.lineage)
             self._begin_build(plan, end, works)
         fault_point(Fault.BATCH_PLANNED)
         building = Building(self._table, template, self._limits, self._run, self._mender.tell, self._build)
@@ -295,7 +295,7 @@ class Indexer:
         if not end.in_snapshot:
             self._build.end()
         if plan.first is None and not end.in_snapshot:
-            swap_rebuilt(self._index, wanted)
+            swap_rebuilt(self._index, required)
         return BatchOutcome(
             plan.verdict,
             plan.first,
@@ -387,14 +387,14 @@ class Indexer:
         The cached schema belongs to a commit, not to a version number: a recreated table may have the same
         number.
         """
-        known = self._schema
-        if known is None or self._table.fingerprint_stat(known.version) != known.stat:
-            known = None
-        elif changes is not None and changes.first == after(known.version) and not changes.schema_changed:
-            known = replace(known, version=target)
-        if known is None or known.version != target:
-            known = _KnownSchema(target, None, self._table.snapshot(target).schema)
-        self._schema = replace(known, stat=self._table.fingerprint_stat(target))
+        schema = self._schema
+        if schema is None or self._table.fingerprint_stat(schema.version) != schema.stat:
+            schema = None
+        elif changes is not None and changes.first == after(schema.version) and not changes.schema_changed:
+            schema = replace(schema, version=target)
+        if schema is None or schema.version != target:
+            schema = _KnownSchema(target, None, self._table.snapshot(target).schema)
+        self._schema = replace(schema, stat=self._table.fingerprint_stat(target))
         return self._schema.schema
 
     def _recorded_as(self, end: Offset) -> bool:

@@ -112,16 +112,16 @@ class Merger:
     def _portions(self, groups: Sequence[MergeGroup]) -> list[list[MergeGroup]]:
         """Divide the small groups into portions, the largest group first, so that none waits for ever."""
         portions: list[list[MergeGroup]] = []
-        left = 0
+        remaining = 0
         for group in sorted(groups, key=self._bytes, reverse=True):
             size = self._bytes(group)
             if size > INLINE_BYTES:
                 continue
-            if not portions or size > left:
+            if not portions or size > remaining:
                 portions.append([])
-                left = _PORTION_BYTES
+                remaining = _PORTION_BYTES
             portions[-1].append(group)
-            left -= size
+            remaining -= size
         return portions
 
     def _is_behind(self) -> bool:

@@ -52,7 +52,7 @@ TOGETHER, LOOK_S = 32, 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TableCheck:
     """The problems of one table, each with the keys in the table's section that it is about.
 
     `differs`: how columns and indexes by name differ from those that the index has. `dropped`: what the index
@@ -75,7 +75,7 @@ def check_tables(
     on_wait: Callable[[], None] = lambda: None,
     stop: threading.Event | None = None,
     before: Sequence[TableEntry] | None = None,
-) -> list[Found]:
+) -> list[TableCheck]:
     """Look at every table with a path; return a result for each of them, in the order of the file.
 
     The problems of a table that is itself at fault are warnings, as long as another table can be followed.
@@ -104,22 +104,24 @@ def check_tables(
     return results
 
 
-def _late(table: TableEntry) -> Found:
-    return Found(table, waits=f"no answer within {LOOK_S:.0f} s")
+def _late(table: TableEntry) -> TableCheck:
+    return TableCheck(table, waits=f"no answer within {LOOK_S:.0f} s")
 
 
-def look_at(table: TableEntry) -> Found:
+def look_at(table: TableEntry) -> TableCheck:
     """Return what is wrong with a table that has a path."""
     assert table.path is not None
     try:
         source = open_table(table.path, StorageOptions.of(table.storage_options))
         source.snapshot()
     except NotATableError as nothing:
-        return Found(table, waits=str(nothing))
+        return TableCheck(table, waits=str(nothing))
     except TailbitError as refused:
         if may_pass(refused):
-            return Found(table, waits=str(refused))
-        return Found(table, ((("path",), _in_a_line(refused)),), is_of_table=isinstance(refused, SourceError))
+            return TableCheck(table, waits=str(refused))
+        return TableCheck(
+            table, ((("path",), _in_a_line(refused)),), is_of_table=isinstance(refused, SourceError)
+        )
     problems: list[tuple[Place, str]] = []
     differs: list[tuple[Place, str]] = []
     dropped: list[tuple[Place, str]] = []
@@ -130,12 +132,12 @@ def look_at(table: TableEntry) -> Found:
                 with _noted(to, check.keys):
                     check.run()
     except _Passing as passing:
-        return Found(table, tuple(problems), tuple(differs), tuple(dropped), waits=str(passing))
+        return TableCheck(table, tuple(problems), tuple(differs), tuple(dropped), waits=str(passing))
     except NoIndexError as unmade:
-        return Found(table, ((("columns",), _in_a_line(unmade)),), is_of_table=True)
+        return TableCheck(table, ((("columns",), _in_a_line(unmade)),), is_of_table=True)
     except IndexFormatError as newer:
-        return Found(table, ((("index",), _in_a_line(newer)),), is_of_table=True)
-    return Found(table, tuple(problems), tuple(differs), tuple(dropped))
+        return TableCheck(table, ((("index",), _in_a_line(newer)),), is_of_table=True)
+    return TableCheck(table, tuple(problems), tuple(differs), tuple(dropped))
 
 
 class _Passing(Exception):
@@ -205,16 +207,16 @@ def checks_of(
     lacking = [name for name in entry.columns or () if name.lower() in gone]
     yield Check(("columns",), partial(_check_there, source, lacking), is_there, is_of_dropped=True)
     yield Check(("columns",), partial(_check_columns, entry, source, index, is_unread, dropped), is_there)
-    known = _planned_columns(entry, source) if index is None else list(index.state.settings.definitions)
+    definitions = _planned_columns(entry, source) if index is None else list(index.state.settings.definitions)
     for number, named in enumerate(entry.indexes):
-        keys, old = ("indexes", number), find(known, named.name)
+        keys, old = ("indexes", number), find(definitions, named.name)
         if old is not None:
             yield Check(keys, partial(_check_same, named, source, old), is_there, old in dropped)
             continue
-        made: list[Definition] = []
-        yield Check(keys, partial(_check_new, named, source, made), is_unread)
-        yield Check(keys, partial(_check_free, tuple(known), source, made), is_there)
-        known += made
+        new_definitions: list[Definition] = []
+        yield Check(keys, partial(_check_new, named, source, new_definitions), is_unread)
+        yield Check(keys, partial(_check_free, tuple(definitions), source, new_definitions), is_there)
+        definitions += new_definitions
 
 
 def _planned_columns(entry: TableEntry, source: Table) -> list[Definition]:
@@ -253,48 +255,51 @@ def _check_columns(
     """
     gone = {definition.label.lower() for definition in dropped}
     names = [name for name in entry.columns or () if name.lower() not in gone]
-    wanted = None if entry.columns is None else indexed_columns(source, names) if names else ()
+    required = None if entry.columns is None else indexed_columns(source, names) if names else ()
     place = index_path(source.root, entry.index)
-    if index is None and not is_unread and wanted is None and not entry.indexes:
+    if index is None and not is_unread and required is None and not entry.indexes:
         raise NoIndexError(path=place, hint=NEEDS_COLUMNS)
-    if index is not None and wanted is not None:
+    if index is not None and required is not None:
         named = {index_entry.name.lower() for index_entry in entry.indexes}
         definitions = index.state.settings.definitions
-        known = [d for d in definitions if d.is_plain or d.name.lower() not in named]
-        ids = {definition.id for definition in wanted}
-        known = [d for d in known if d.id in ids or d not in dropped]
-        check_columns(place, known, wanted)
+        comparable = [d for d in definitions if d.is_plain or d.name.lower() not in named]
+        ids = {definition.id for definition in required}
+        comparable = [d for d in comparable if d.id in ids or d not in dropped]
+        check_columns(place, comparable, required)
 
 
-def _check_new(entry: IndexEntry, source: Table, made: list[Definition]) -> None:
-    made.append(define(statement_of(entry, source.root), source.snapshot().schema, entry.zone))
+def _check_new(entry: IndexEntry, source: Table, new_definitions: list[Definition]) -> None:
+    new_definitions.append(define(statement_of(entry, source.root), source.snapshot().schema, entry.zone))
 
 
-def _check_free(known: Sequence[Definition], source: Table, made: Sequence[Definition]) -> None:
+def _check_free(
+    definitions: Sequence[Definition], source: Table, new_definitions: Sequence[Definition]
+) -> None:
     """Check that no other index has the terms of one that is not there."""
-    for definition in made:
-        check_free(known, definition, source.snapshot().schema)
+    for definition in new_definitions:
+        check_free(definitions, definition, source.snapshot().schema)
 
 
-def _check_same(entry: IndexEntry, source: Table, known: Definition) -> None:
+def _check_same(entry: IndexEntry, source: Table, indexed: Definition) -> None:
     """Compare kind and terms of an index by name with those of the index that has the name."""
     schema = source.snapshot().schema
-    zone = known.terms[0].zone if known.terms else "UTC"
-    wanted = define(statement_of(entry, source.root), schema, zone)
-    if known.kind != wanted.kind or not _mean_the_same(known.terms, wanted.terms, schema):
+    zone = indexed.terms[0].zone if indexed.terms else "UTC"
+    written = define(statement_of(entry, source.root), schema, zone)
+    if indexed.kind != written.kind or not _mean_the_same(indexed.terms, written.terms, schema):
         raise UsageError(
-            reason=f"index {known.name} is a {known.kind} of {known.label},"
-            f" not a {wanted.kind} of {wanted.label}",
-            hint=f"Change the file, or drop it by `tailbit index drop TABLE {known.name}`.",
+            reason=f"index {indexed.name} is a {indexed.kind} of {indexed.label},"
+            f" not a {written.kind} of {written.label}",
+            hint=f"Change the file, or drop it by `tailbit index drop TABLE {indexed.name}`.",
         )
 
 
-def _mean_the_same(known: Sequence[Term], wanted: Sequence[Term], schema: Schema) -> bool:
+def _mean_the_same(indexed: Sequence[Term], written: Sequence[Term], schema: Schema) -> bool:
     """Return whether terms mean the same; those of a column with another type since then by their texts."""
     texts = [
-        [(term.text, [column.id for column in term.columns]) for term in terms] for terms in (known, wanted)
+        [(term.text, [column.id for column in term.columns]) for term in terms]
+        for terms in (indexed, written)
     ]
-    return texts[0] == texts[1] or meanings_of(known, schema) == meanings_of(wanted, schema)
+    return texts[0] == texts[1] or meanings_of(indexed, schema) == meanings_of(written, schema)
 
 
 def statement_of(entry: IndexEntry, root: str) -> CreateIndex:

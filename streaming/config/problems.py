@@ -61,19 +61,19 @@ def line_of(lines: Mapping[Place, int], place: Place) -> int:
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield each header and each key with its value, with the number of its first line."""
-    taken: list[str] = []
+    statement_lines: list[str] = []
     # TOML ends lines by these alone; a text may hold other characters at which `splitlines` splits.
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        if not taken and line.strip()[:1] in ("", "#"):
+        if not statement_lines and line.strip()[:1] in ("", "#"):
             continue
-        taken.append(line)
-        statement = "\n".join(taken)
+        statement_lines.append(line)
+        statement = "\n".join(statement_lines)
         try:
             tomllib.loads(statement)
         except NotToml:
             continue
-        yield number - len(taken) + 1, statement
-        taken = []
+        yield number - len(statement_lines) + 1, statement
+        statement_lines = []
 
 
 def _elements(statement: str, document: dict[str, Any]) -> Iterator[tuple[Place, int]]:

@@ -62,7 +62,7 @@ def override(
 
     A variable that leads to no section, table or key is added to `problems`.
     """
-    places: dict[Place, str] = {}
+    variables: dict[Place, str] = {}
     for variable in sorted(environment):
         if not variable.startswith(PREFIX):
             continue
@@ -78,8 +78,8 @@ def override(
                 section = section[key]
         if isinstance(section, dict):
             section[place[-1]] = environment[variable]
-            places[place] = variable
-    return places
+            variables[place] = variable
+    return variables
 
 
 def _place(words: list[str], document: Mapping[str, Any]) -> Place | None:
@@ -235,19 +235,19 @@ def _validated(document: dict[str, Any], problems: Problems, variables: Mapping[
                 # Told once, where the default stands.
                 place = ("defaults", *place[2:])
             variable = variables.get(place)
-            found = _found(error, place)
+            message = _found(error, place)
             if variable is None:
-                problems.add(place, found)
+                problems.add(place, message)
             else:
-                problems.add_of_variable(variable, found)
+                problems.add_of_variable(variable, message)
         return None
 
 
 def _merged(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a table merged over the defaults; storage options are merged one by one."""
-    known = {name: value for name, value in defaults.items() if name in Defaults.model_fields}
-    both = {**known, **table}
-    options = known.get("storage_options"), table.get("storage_options")
+    inherited = {name: value for name, value in defaults.items() if name in Defaults.model_fields}
+    both = {**inherited, **table}
+    options = inherited.get("storage_options"), table.get("storage_options")
     if all(isinstance(given, dict) for given in options):
         both["storage_options"] = {**options[0], **options[1]}  # type: ignore[dict-item]
     return both
@@ -326,10 +326,10 @@ def _check_between(config: Config, problems: Problems, folder: str) -> None:
 def _check_statements(config: Config, problems: Problems, folder: str) -> None:
     """Check that the statements of a table's indexes are about that table."""
     for number, table in enumerate(config.table):
-        for at, index in enumerate(table.indexes):
+        for index_number, index in enumerate(table.indexes):
             if index.table and not _is_named(table, index.table, folder):
                 problem = f"index {index.name} is of {index.table}, and this table is {table.place}"
-                problems.add(("table", number, "indexes", at), problem)
+                problems.add(("table", number, "indexes", index_number), problem)
 
 
 def _is_named(table: TableEntry, written: str, folder: str) -> bool:
@@ -337,9 +337,9 @@ def _is_named(table: TableEntry, written: str, folder: str) -> bool:
     if table.path and real_place(_whole_path(written, folder)) == real_place(_whole_path(table.path, folder)):
         return True
     name = written.replace("`", "").lower()
-    known = (table.name or "").replace("`", "").lower()
+    catalog_name = (table.name or "").replace("`", "").lower()
     last = (table.path or "").rstrip("/").rpartition("/")[2].lower()
-    return name in (table.id.lower(), last, known) or known.endswith(f".{name}")
+    return name in (table.id.lower(), last, catalog_name) or catalog_name.endswith(f".{name}")
 
 
 def real_place(place: str) -> str:
@@ -370,8 +370,8 @@ def _with_whole_paths(config: Config, folder: str) -> Config:
         return table.model_copy(update=paths)
 
     given = config.application
-    places = {key: getattr(given, key) for key in ("checkpoint", "lease")}
-    whole_places = {key: _whole_path(place, folder) for key, place in places.items() if place is not None}
+    folders = {key: getattr(given, key) for key in ("checkpoint", "lease")}
+    whole_places = {key: _whole_path(place, folder) for key, place in folders.items() if place is not None}
     application = given.model_copy(update=whole_places)
     return config.model_copy(update={"application": application, "table": tuple(map(whole, config.table))})
 

@@ -106,15 +106,15 @@ class JavaErrors:
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines one by one, but a Python traceback, with its last line, as one piece."""
-    held = ""
+    piece = ""
     for line in lines:
-        held += line
-        inside = held.startswith(_TRACEBACK) and (line.startswith((_TRACEBACK, " ")) or not line.strip())
+        piece += line
+        inside = piece.startswith(_TRACEBACK) and (line.startswith((_TRACEBACK, " ")) or not line.strip())
         if not inside:
-            yield held
-            held = ""
-    if held:
-        yield held
+            yield piece
+            piece = ""
+    if piece:
+        yield piece
 
 
 def without_noise(pieces: Iterable[str]) -> Iterator[str]:

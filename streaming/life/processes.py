@@ -134,8 +134,8 @@ def _seconds(clock: str) -> float:
     """
     days, _, rest = clock.rpartition("-")
     total = 0.0
-    for part in rest.split(":"):
-        total = total * 60 + float(part)
+    for digits in rest.split(":"):
+        total = total * 60 + float(digits)
     return total + 86400 * int(days or 0)
 
 

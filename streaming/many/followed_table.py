@@ -286,8 +286,8 @@ class FollowedTable:
         if ledger is None:
             lag = self._planner.lag(offset if offset.in_snapshot else Offset(offset.round, 0))
         else:
-            at = snapshot_start if ledger.state is LedgerState.BUILDING else log_start
-            covers = at(ledger.round, None, ledger.version)
+            offset_at = snapshot_start if ledger.state is LedgerState.BUILDING else log_start
+            covers = offset_at(ledger.round, None, ledger.version)
             lag = self._planner.lag(min(offset, covers, key=lambda each: each.read_through))
         if ledger is not None and ledger.state is not LedgerState.BUILDING:
             return lag

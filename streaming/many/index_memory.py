@@ -59,9 +59,9 @@ class Memory:
     def of(cls, text: str) -> Memory:
         """Parse what `text` returned."""
         first, _, rest = text.partition("\n")
-        known, _, lost = rest.partition(f"{_LOST}\n")
-        parts = (tuple(parse_script(part)) for part in (known, lost))
-        return cls(first.removeprefix(_INDEX), *parts)
+        statements, _, lost = rest.partition(f"{_LOST}\n")
+        scripts = (tuple(parse_script(script)) for script in (statements, lost))
+        return cls(first.removeprefix(_INDEX), *scripts)
 
 
 class IndexMemory:
@@ -96,8 +96,8 @@ class IndexMemory:
             return
         self._seen = seen
         table = TableReference("path", (self._table.root,), format=self._table.words.sql_name)
-        known = statements_of(settings.definitions, self._table.snapshot().schema, table)
-        self._memory = self._memory.now(settings, known)
+        statements = statements_of(settings.definitions, self._table.snapshot().schema, table)
+        self._memory = self._memory.now(settings, statements)
         text = self._memory.text()
         if text != self._written:
             with suppress(OSError, TailbitError):

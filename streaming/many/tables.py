@@ -111,24 +111,28 @@ class Tables:
             self._shared.life.sign()
         until = time.monotonic() + ANSWER_S
         with self._changed:
-            known = {id_: Offset.from_json(at) for id_, at in start["tables"].items() if id_ in self._members}
+            offsets = {
+                id_: Offset.from_json(offset)
+                for id_, offset in start["tables"].items()
+                if id_ in self._members
+            }
             for id_, member in self._members.items():
                 # The batch that the query was given is done, or will never begin.
                 member.given = False
-                if not member.at_work and member.offset != known.get(id_):
-                    member.offset, member.ready = known.get(id_), None
+                if not member.at_work and member.offset != offsets.get(id_):
+                    member.offset, member.ready = offsets.get(id_), None
             if not any(member.at_work for member in self._members.values()):
                 self._shared.life.show(IDLE)
-            while not self._draining and not self._ready() and (left := until - time.monotonic()) > 0:
-                self._changed.wait(left)
-            ends = {id_: at.to_json() for id_, at in known.items()}
+            while not self._draining and not self._ready() and (remaining_s := until - time.monotonic()) > 0:
+                self._changed.wait(remaining_s)
+            ends = {id_: offset.to_json() for id_, offset in offsets.items()}
             if not self._draining:
                 for id_, member in self._ready():
                     assert member.ready is not None
                     member.offset, member.ready = member.ready, None
                     ends[id_] = member.offset.to_json()
                     # A table that was only entered has no part in the batch.
-                    member.given = id_ in known
+                    member.given = id_ in offsets
                     member.due = 0.0
             return {"tables": ends}
 
@@ -207,12 +211,12 @@ class Tables:
         """
         self._shared.life.sign()
         with self._changed:
-            known = [(self._members[id_], ends) for id_, ends in ranges.items() if id_ in self._members]
+            members = [(self._members[id_], ends) for id_, ends in ranges.items() if id_ in self._members]
             # A table that is being opened finds by itself what is left to index.
-            parts = [(m, ends) for m, ends in known if not m.at_work and self._may_work(m)]
-            parts.sort(key=lambda part: part[0].served / 2)
+            work = [(m, ends) for m, ends in members if not m.at_work and self._may_work(m)]
+            work.sort(key=lambda item: item[0].served / 2)
             running: list[Job[None]] = []
-            for member, (start, end) in parts:
+            for member, (start, end) in work:
                 member.at_work, member.given = True, False
                 member.served /= 2
                 member.large |= start.in_snapshot
@@ -408,10 +412,10 @@ class Tables:
 
         A refused table is tried again. Return the ids of the tables that were added, changed and removed.
         """
-        wanted = list(entries)
+        configured = list(entries)
         with self._changed:
-            changes = added, other, removed = changed([m.entry for m in self._members.values()], wanted)
-            by_id = {entry.id: entry for entry in wanted}
+            changes = added, other, removed = changed([m.entry for m in self._members.values()], configured)
+            by_id = {entry.id: entry for entry in configured}
             for id_ in (*removed, *other):
                 member = self._members.pop(id_)
                 member.gone = True

@@ -32,20 +32,20 @@ class Exported:
     counts: bool = False
 
 
-def _of_lag(part: str) -> _Value:
-    return lambda account: None if account["lag"] is None else account["lag"][part]
+def _of_lag(field: str) -> _Value:
+    return lambda account: None if account["lag"] is None else account["lag"][field]
 
 
-def _of(part: str) -> _Value:
-    return lambda account: account[part]
+def _of(field: str) -> _Value:
+    return lambda account: account[field]
 
 
-def _of_work(part: str) -> _Value:
-    return lambda account: account["work"][part]
+def _of_work(field: str) -> _Value:
+    return lambda account: account["work"][field]
 
 
-def _of_build(part: str) -> _Value:
-    return lambda account: None if account["build"] is None else account["build"][part]
+def _of_build(field: str) -> _Value:
+    return lambda account: None if account["build"] is None else account["build"][field]
 
 
 OF_TABLES = (
@@ -105,8 +105,10 @@ class ApplicationCollector(Collector):
         yield GaugeMetricFamily(TABLES, "Tables that are followed.", value=len(accounts))
         state = GaugeMetricFamily(STATE, "1 for the state of the table, else 0.", labels=["table", "state"])
         for account in accounts:
-            for each in TableState:
-                state.add_metric([account["id"], each.value], float(account["state"] == each.value))
+            for table_state in TableState:
+                state.add_metric(
+                    [account["id"], table_state.value], float(account["state"] == table_state.value)
+                )
         yield state
         for exported in OF_TABLES:
             yield _family(exported, accounts)

@@ -75,9 +75,11 @@ def status_page(view: View, query: str = "") -> str:
     """Return the page; `query`: of its URL, where `state=behind` shows only the tables in that state."""
     accounts = view.accounts()
     counts = Counter(account["state"] for account in accounts)
-    wanted = parse_qs(query).get("state", [""])[0]
-    shown = sorted((a for a in accounts if wanted in ("", a["state"])), key=_rank)
-    rows = "".join(map(_row, shown)) or f'<tr><td colspan="{len(_HEADS)}">{_why_none(view, wanted)}</td></tr>'
+    selected = parse_qs(query).get("state", [""])[0]
+    shown = sorted((a for a in accounts if selected in ("", a["state"])), key=_rank)
+    rows = (
+        "".join(map(_row, shown)) or f'<tr><td colspan="{len(_HEADS)}">{_why_none(view, selected)}</td></tr>'
+    )
     heads = "".join(f'<th scope="col" class="{kind}">{text}</th>' for text, kind in _HEADS)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{_title(view, counts)}</title>'
@@ -86,7 +88,7 @@ def status_page(view: View, query: str = "") -> str:
         f"<style>{_STYLE}</style><h1>{_title(view, counts)}</h1>"
         f"<p>{_text(view.life.doing)} · {time.strftime('%H:%M:%S %Z')} · "
         f'<a href="/status.json">status.json</a> · <a href="/metrics">metrics</a></p>'
-        f"<nav>{_choices(counts, wanted)}</nav>"
+        f"<nav>{_choices(counts, selected)}</nav>"
         f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n"
     )
 
@@ -103,18 +105,18 @@ def _title(view: View, counts: Counter[str]) -> str:
     return f"tailbit: {counted(counts.total(), 'table')}, {troubled or 'none'} not well"
 
 
-def _why_none(view: View, wanted: str) -> str:
+def _why_none(view: View, selected: str) -> str:
     if not view.is_leading:
         return "The tables are shown by the application that is at work."
-    return f"No table is {_text(wanted)}." if wanted else "The configuration has no table."
+    return f"No table is {_text(selected)}." if selected else "The configuration has no table."
 
 
-def _choices(counts: Counter[str], wanted: str) -> str:
+def _choices(counts: Counter[str], selected: str) -> str:
     """Return a link for each state that a table is in, and one for all tables."""
     links = [("", f"all {counts.total()}")]
     links += [(state.value, f"{state.value} {counts[state.value]}") for state in ORDER if counts[state.value]]
     return "".join(
-        f'<a class="{state}" href="/?state={state}"{" aria-current=page" * (state == wanted)}>{words}</a>'
+        f'<a class="{state}" href="/?state={state}"{" aria-current=page" * (state == selected)}>{words}</a>'
         for state, words in links
     )
 
@@ -144,8 +146,8 @@ def _build(account: Account) -> str:
     build = account["build"]
     if build is None:
         return ""
-    part = f"{build['part']:.3f}"
-    return f' <progress value="{part}">{part}</progress><small>{_text(build_text(build))}</small>'
+    fraction = f"{build['part']:.3f}"
+    return f' <progress value="{fraction}">{fraction}</progress><small>{_text(build_text(build))}</small>'
 
 
 def _lag(account: Account) -> str:
@@ -181,9 +183,9 @@ def _error(account: Account) -> str:
     return f"{_text(account['reason'])}{attempts}<small>{_text(account['remedy'])}</small>"
 
 
-def _ago(at: float) -> str:
+def _ago(moment: float) -> str:
     """Return how long ago a moment was, in the largest unit that is whole."""
-    seconds = max(0.0, time.time() - at)
+    seconds = max(0.0, time.time() - moment)
     for unit, name in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit:
             return f"{seconds // unit:.0f} {name} ago"

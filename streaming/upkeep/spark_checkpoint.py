@@ -144,10 +144,10 @@ def _foreign(folder: Path) -> str | None:
     A tailbit query keeps no state, so a checkpoint with files in a state folder is another query's.
     """
     metadata = folder / "metadata"
-    known = set(map(_is_ours, _batches(folder / "offsets").values()))
-    if False in known:
+    verdicts = set(map(_is_ours, _batches(folder / "offsets").values()))
+    if False in verdicts:
         return "its offsets are of another source"
-    if metadata.is_dir() or (metadata.exists() and True not in known and not _is_of_spark(metadata)):
+    if metadata.is_dir() or (metadata.exists() and True not in verdicts and not _is_of_spark(metadata)):
         return "its metadata is not Spark's"
     for name in ("sources", "state"):
         if any(not path.is_dir() for path in (folder / name).rglob("*")):
@@ -168,10 +168,10 @@ def _is_ours(offset: Path) -> bool | None:
     """Return whether an offset is of a tailbit query; None if torn. A source without offset writes `-`."""
     lines = _bytes_of(offset).split(b"\n")
     try:
-        held, *ends = [None if line == b"-" else orjson.loads(line) for line in lines[1:]]
+        settings, *ends = [None if line == b"-" else orjson.loads(line) for line in lines[1:]]
     except ValueError:
         return None
-    if lines[0] != b"v1" or not isinstance(held, dict) or not ends:
+    if lines[0] != b"v1" or not isinstance(settings, dict) or not ends:
         return None
     return isinstance(ends[0], dict) and ({"round", "version"} <= ends[0].keys() or _TABLES in ends[0])
 

@@ -113,19 +113,19 @@ class Upkeep:
 
     def _pass(self) -> bool:
         """Run one pass; return whether the next one has something to do even if the index does not change."""
-        mine = self._mender.of_another_thread()
-        sweeper = Sweeper(mine.index, self._kept_s, memory=self._swept)
-        scrubber = Scrubber(mine.index, last=self._read_last)
+        mender = self._mender.of_another_thread()
+        sweeper = Sweeper(mender.index, self._kept_s, memory=self._swept)
+        scrubber = Scrubber(mender.index, last=self._read_last)
         sweeper.sweep()
-        mine.mend_noted()
-        Retrier(mine.table, mine.index, due=self._due).look()
+        mender.mend_noted()
+        Retrier(mender.table, mender.index, due=self._due).look()
         for damage in scrubber.look():
             if kind_of(damage.fields["file"]) == FILES.name:
                 self._mender.note(damage)
             else:
-                mine.mend(damage)
+                mender.mend(damage)
         self._read_last = scrubber.last
-        ledger = mine.index.state.ledger
+        ledger = mender.index.state.ledger
         unread = ledger is not None and bool(ledger.uncounted)
         return sweeper.has_waiting or unread or not scrubber.is_through
 
