@@ -51,7 +51,7 @@ def newer_release(folder: Path) -> Path:
     shutil.copytree(ROOT / "tailbit", folder / "tailbit", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("tables", "index", "checkpoints", "streaming"):
         shutil.copytree(ROOT / name, folder / "tailbit" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    gate = folder / "tailbit" / "tables" / "delta" / "log" / "protocol.py"
+    gate = folder / "tailbit" / "tables" / "delta" / "protocol.py"
     gate.write_text(gate.read_text().replace('"columnMapping",', '"columnMapping", "fromTheFuture",', 1))
     return folder
 
@@ -83,7 +83,7 @@ def test_a_newer_release_goes_on_where_this_one_stopped_without_a_rebuild(
         path for path in MetadataTable.open(index).state.files if path.startswith(f"kind={BITMAP_INDEX.name}")
     }
     program = (
-        "import tailbit; from support.drive import Drive; from tailbit.tables.delta.log import protocol\n"
+        "import tailbit; from support.drive import Drive; from tailbit.tables.delta import protocol\n"
         f"done = Drive({table.path!r}, {index!r}).drain()\n"
         f"opened = tailbit.open({table.path!r})\n"
         "answer = opened.where('k = 3')\n"
