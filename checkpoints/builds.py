@@ -19,7 +19,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.wording import counted
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.signs import MOST_BUILDS, length
-from tailbit.index.maintenance.build_extent import BuildExtent, Extent
+from tailbit.index.maintenance.rebuild import BuildExtent, Extent
 
 SHOWN_S = 1.0
 """A build is shown once it has been at work for as many seconds: a usual batch never is."""

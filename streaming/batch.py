@@ -23,11 +23,10 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import Origin
-from tailbit.index.maintenance.build_extent import Extent, extent_of_records
+from tailbit.index.maintenance.rebuild import Extent, extent_of_records
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
-from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.index.write.work import BuildTask, TaskLimits, TaskResult, weight
 from tailbit.streaming.executors import Executor, Sum, beside
 from tailbit.streaming.filler import Filler, FillThread, SpacesAtWork
 from tailbit.streaming.indexer import BatchOutcome, Indexer

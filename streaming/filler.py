@@ -36,14 +36,12 @@ from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.recovery import LogState, Verdict, lineage_holds, uncounted_after
-from tailbit.index.maintenance.build_extent import build_extent_of
-from tailbit.index.maintenance.rebuild import lacking, swap_rebuilt
-from tailbit.index.maintenance.wanted import Wanted, wanted_of
+from tailbit.index.maintenance.rebuild import build_extent_of, lacking, swap_rebuilt
+from tailbit.index.maintenance.requirements import Wanted, wanted_of
 from tailbit.index.model import Definition, FileRecord, Ledger, LedgerState, Settings
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.plan import TaskLimits, plan_work
-from tailbit.index.write.work import BuildTask, Repost, TaskResult
+from tailbit.index.write.work import BuildTask, Repost, TaskLimits, TaskResult, plan_work
 from tailbit.streaming.indexer import ATTEMPTS, BatchOutcome, Building, RunTasks, template_of
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table

@@ -42,20 +42,21 @@ from tailbit.checkpoints.recovery import (
     uncounted_after,
 )
 from tailbit.index.kinds.settings import PostingForms
-from tailbit.index.maintenance.build_extent import (
+from tailbit.index.maintenance.rebuild import (
     BuildExtent,
     Extent,
     build_extent_of,
     extent_of_records,
     extent_of_works,
+    promoted_since,
+    rebuild,
+    swap_rebuilt,
 )
-from tailbit.index.maintenance.rebuild import promoted_since, rebuild, swap_rebuilt
-from tailbit.index.maintenance.wanted import wanted_of
+from tailbit.index.maintenance.requirements import wanted_of
 from tailbit.index.model import FileRecord
 from tailbit.index.sql.terms import indexed_columns_of, kept_columns
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record
-from tailbit.index.write.readable import why_unreadable
+from tailbit.index.write.posting import why_unreadable
 from tailbit.index.write.work import (
     BuildTask,
     Enter,
@@ -63,7 +64,11 @@ from tailbit.index.write.work import (
     Leave,
     TaskColumn,
     TaskDefinition,
+    TaskLimits,
     TaskResult,
+    pack,
+    plan_work,
+    uncounted_record,
 )
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, SliceChange, Version, after

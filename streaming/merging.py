@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from tailbit.base.errors import CorruptIndexError, TailbitError
-from tailbit.index.kinds.merging import MergeGroup
+from tailbit.index.kinds.kind import MergeGroup
 from tailbit.index.maintenance.merge import MergePlan, merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.executors import Executor

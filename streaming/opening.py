@@ -24,11 +24,10 @@ from tailbit.base.errors import (
 )
 from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.claim import Claim
-from tailbit.index.advice.counts import decided
-from tailbit.index.maintenance.create import open_or_create
-from tailbit.index.maintenance.start_over import check_columns, check_remembered, start_over
+from tailbit.index.advice.estimate import decided
+from tailbit.index.maintenance.create import check_columns, check_remembered, open_or_create, start_over
+from tailbit.index.maintenance.repair import why_damaged
 from tailbit.index.model import Definition
-from tailbit.index.repair.damage import why_damaged
 from tailbit.index.store.place import refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.patience import Patience

@@ -316,7 +316,7 @@ class Analysis:
 
     @tells_vacuumed
     def _groups(self, *columns: str | Condition, ordered: bool = True) -> Groups:
-        from tailbit.index.analytics.terms import count_groups
+        from tailbit.index.analytics.facets import count_groups
 
         return count_groups(self._selection, self._keys(*columns), self._recorded, ordered)
 

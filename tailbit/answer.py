@@ -384,7 +384,7 @@ class Answer(Analysis):
         >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
-        from tailbit.index.analytics.terms import count_groups
+        from tailbit.index.analytics.facets import count_groups
         from tailbit.index.analytics.unserved import unserved
         from tailbit.index.query.explain import explain
         from tailbit.index.query.read import ways_of

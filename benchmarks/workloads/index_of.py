@@ -15,8 +15,8 @@ from tailbit.index.maintenance.definitions import define
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
+from tailbit.index.write.work import TaskLimits
 from tailbit.streaming.indexer import Indexer
 from tailbit.tables import Table, open_table
 

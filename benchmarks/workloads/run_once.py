@@ -20,9 +20,8 @@ from lineitem import COLUMNS, lineitem, without_index
 from timing import tell
 
 from tailbit.index.maintenance.create import indexed_columns, open_or_create
-from tailbit.index.write.plan import TaskLimits, pack, plan_work
 from tailbit.index.write.run import run_task
-from tailbit.index.write.work import BuildTask, TaskColumn
+from tailbit.index.write.work import BuildTask, TaskColumn, TaskLimits, pack, plan_work
 from tailbit.tables import open_table
 
 CORES = 2

@@ -10,11 +10,8 @@ from typing import Any
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ColumnTypeError, DataFileError
-from tailbit.index.advice.estimate import Estimate, estimate
-from tailbit.index.advice.measure import Measure, measured
-from tailbit.index.advice.proposals import Asked, Proposal, Proposer
-from tailbit.index.advice.questions import Question
-from tailbit.index.advice.sample import Sample, sampled
+from tailbit.index.advice.estimate import Estimate, Measure, Sample, estimate, measured, sampled
+from tailbit.index.advice.proposals import Asked, Proposal, Proposer, Question
 from tailbit.index.keys import MAX_KEY
 from tailbit.index.model import Definition, posting_type_of_column
 from tailbit.index.predicate.tree import columns_of

@@ -22,15 +22,30 @@ from tailbit.base.arrays import Longs
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.side_by_side import each_space, unread_of
-from tailbit.index.grouping.choice import CountingWay, choose
-from tailbit.index.grouping.counting import count
-from tailbit.index.grouping.dictionary import Dictionary, coded, of_segments, united
-from tailbit.index.grouping.folding import Coded, Combinations, added_up, fold, grouped_numbers
+from tailbit.index.grouping.choice import (
+    CountingWay,
+    PartitionColumn,
+    PostedColumn,
+    SpaceColumn,
+    choose,
+    partition_keys,
+)
+from tailbit.index.grouping.counting import Tally, count
+from tailbit.index.grouping.dictionary import (
+    Coded,
+    Combinations,
+    Dictionary,
+    added_up,
+    by_parts,
+    coded,
+    fold,
+    grouped_numbers,
+    holding,
+    of_segments,
+    united,
+)
 from tailbit.index.grouping.groups import Groups, Step
 from tailbit.index.grouping.rows import Read, Rows, fetch_values, number_values
-from tailbit.index.grouping.space_columns import PartitionColumn, PostedColumn, SpaceColumn, partition_keys
-from tailbit.index.grouping.tally import Tally
-from tailbit.index.grouping.tuples import by_parts, holding
 from tailbit.index.keys import NO_KEYS
 from tailbit.index.model import key_type_of_column
 from tailbit.index.roaring.coding import order_with_nulls

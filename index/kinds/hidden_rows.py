@@ -13,13 +13,20 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.base.errors import CorruptIndexError, HiddenRowsError, SourceError
-from tailbit.base.lazy import lazy
-from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.kind import Blame, CheckedSource, Kind, Problem, View
-from tailbit.index.kinds.rows import reading, row_groups
+from tailbit.index.index_files import GROUP_BYTES, GROUP_ROWS, aligned, open_index_file, sort
+from tailbit.index.kinds.files import FILES
+from tailbit.index.kinds.kind import (
+    Blame,
+    CheckedSource,
+    Kind,
+    Merged,
+    MergeGroup,
+    Problem,
+    View,
+    reading,
+    row_groups,
+)
 from tailbit.index.model import IndexFile
-from tailbit.index.parquet.index_file import open_index_file
-from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS, aligned, sort
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
@@ -28,9 +35,6 @@ from tailbit.tables.storage import Storage
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-    from tailbit.index.kinds import merging
-else:
-    merging = lazy("tailbit.index.kinds.merging")
 
 _HELD: Cache[tuple[str, str, int], dict[str, bytes]] = Cache(share(1 / 64))
 """Serialized bitmaps of hidden rows that this process has read, by root of the index, file and row group."""
@@ -58,7 +62,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         reader.forget(removed)
         return reader
 
-    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write one row per identity.
 
         Merges above the lowest size class keep only identities in use; the source still has all others.
@@ -69,7 +73,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         kept = (_distinct(rows, current, forgotten) for rows in aligned(inputs, self.sorted_by))
         written = self.write_stream(view.storage, kept)
-        return merging.Merged(tuple(written), forgotten=frozenset(forgotten))
+        return Merged(tuple(written), forgotten=frozenset(forgotten))
 
     def in_use(self, view: View) -> Iterable[str]:
         """Return the identities in use; a restore of the source may bring identities back into use."""

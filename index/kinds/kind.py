@@ -1,14 +1,16 @@
-"""The interface of a record kind: a name, a schema, and how its rows are written, read, merged and checked.
+"""The interface of every kind of record: its rows, and how files of them are read, written and merged.
 
 Every kind is one partition of one Delta table whose schema is the union of the kinds' columns; a file of one
 kind holds only the columns of that kind. Batches, commits, merges, verification and vacuum treat all kinds
-through this class alone, so a new kind is one module and one line in `schemas`.
+through this class alone, so a new kind is one module and one line in
+`schemas`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from enum import Enum
 from functools import partial
@@ -19,23 +21,147 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import CorruptIndexError, SourceError
-from tailbit.base.lazy import lazy
-from tailbit.index.kinds.rows import conform, reading, row_groups
-from tailbit.index.model import Definition, IndexFile, Settings
-from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
-from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
+from tailbit.base.errors import ColumnTypeError, CorruptIndexError, SourceError
+from tailbit.index.index_files import (
+    aligned,
+    open_index_file,
+    regrouped,
+    sort,
+    write_index_file,
+    write_parquet,
+)
+from tailbit.index.keys import key_type_of
+from tailbit.index.model import Definition, IndexFile, NewClaim, Settings
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage, at_once
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
     from tailbit.base.arrays import Mask
     from tailbit.index.evaluation.row_space import Access
     from tailbit.index.expression.indexed_term import IndexedTerm
-    from tailbit.index.kinds import merging
     from tailbit.tables.parquet.data_file import DataFile
-else:
-    merging = lazy("tailbit.index.kinds.merging")
+
+
+def kind_of(path: str) -> str:
+    """Return the name of the kind of an index file, by its folder `kind=<kind>`."""
+    return path.partition("/")[0].removeprefix("kind=")
+
+
+def stored_type(column: Column) -> str | None:
+    """Return the key type of a column's values; None for partition columns and types without keys."""
+    try:
+        return None if column.partition else key_type_of(column.type)
+    except ColumnTypeError:
+        return None
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Convert pyarrow's errors about a damaged or missing index file into CorruptIndexError."""
+    try:
+        yield
+    except FileNotFoundError as gone:
+        raise CorruptIndexError(file=path, reason="it is missing") from gone
+    except (pa.ArrowException, OSError) as damage:
+        raise CorruptIndexError(file=path, reason=str(damage)) from damage
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows with the columns and types of their kind; columns that the file lacks are null."""
+    if table.schema == schema:
+        return table
+    return pa.table([_column(table, field) for field in schema], schema=schema)
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    if field.name in table.column_names:
+        stored = table[field.name]
+        return stored if stored.type == field.type else pc.cast(stored, field.type)
+    return pa.nulls(len(table), field.type)
+
+
+def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
+    """Return the row groups of a sorted file that may hold `value` in a column.
+
+    Statistics exclude the others; row groups without statistics are returned.
+    """
+    at = metadata.schema.names.index(column)
+    groups = []
+    for group in range(metadata.num_row_groups):
+        stats = metadata.row_group(group).column(at).statistics
+        if stats is None or not stats.has_min_max or stats.min <= value <= stats.max:
+            groups.append(group)
+    return groups
+
+
+def read_groups(storage: Storage, path: str, column: str, value: str, columns: Sequence[str]) -> pa.Table:
+    """Read the rows of one index file in the row groups that may hold `value`.
+
+    Raises:
+        CorruptIndexError: the file is missing, truncated or altered.
+    """
+    with reading(path), open_index_file(storage, path) as file:
+        groups = row_groups(file.metadata, column, value)
+        known = [name for name in columns if name in file.schema_arrow.names]
+        return file.read_row_groups(groups, columns=known)
+
+
+FAN_IN = 8
+"""Least number of files of one size class that are merged."""
+
+_SMALLEST = 4096
+"""Files smaller than 8 x this many bytes are all of size class 0."""
+
+
+@dataclass(frozen=True)
+class MergeGroup:
+    """Index files of one kind that are merged or dropped together.
+
+    Segments come as all segments of some row spaces.
+    """
+
+    kind: str
+    inputs: tuple[str, ...]
+    spaces: tuple[str, ...] = ()
+    size_class: int = 0
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The result of a merge: the files that replace its inputs, the moved claims, and what the merge dropped.
+
+    `forgotten`: ids of which the merge dropped all rows: of column statistics and Bloom filters the hashes of
+    data file footers, of hidden rows their ids.
+    """
+
+    files: tuple[IndexFile, ...]
+    moved: tuple[NewClaim, ...] = ()
+    forgotten: frozenset[str] = frozenset()
+
+
+def size_class(size: int, members: int = 0) -> int:
+    """Return the size class of a file by bytes, or of a row space by bytes or file count (the higher)."""
+    return max((max(1, size // _SMALLEST).bit_length() - 1) // 3, (max(1, members).bit_length() - 1) // 3)
+
+
+def due_at_once(kind: str, files: Iterable[IndexFile]) -> Iterator[MergeGroup]:
+    """Yield all files, if there are any, as one group."""
+    if paths := tuple(file.path for file in files):
+        yield MergeGroup(kind, paths)
+
+
+def due_by_size(kind: str, files: Iterable[IndexFile]) -> Iterator[MergeGroup]:
+    """Yield the size classes that have FAN_IN files or more."""
+    classes: dict[int, list[str]] = {}
+    for file in files:
+        classes.setdefault(size_class(file.size), []).append(file.path)
+    for number, paths in classes.items():
+        if len(paths) >= FAN_IN:
+            yield MergeGroup(kind, tuple(paths), size_class=number)
+
 
 R = TypeVar("R")
 
@@ -191,11 +317,11 @@ class Kind(ABC, Generic[R]):
         """
         return iter(())
 
-    def due(self, view: View, earliest: int | None) -> Iterator[merging.MergeGroup]:
+    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Yield the groups of files to merge: by default the size classes that are full."""
-        return merging.due_by_size(self.name, view.files_of(self))
+        return due_by_size(self.name, view.files_of(self))
 
-    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write the inputs of a group as one file, not yet committed; by default with all their rows.
 
         `earliest`: the earliest source version that a reader may still query; rows about files that were
@@ -204,9 +330,9 @@ class Kind(ABC, Generic[R]):
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         by = self.sorted_by
         rows = (sort(part, by) for part in aligned(inputs, by)) if by else chain.from_iterable(inputs)
-        return merging.Merged(tuple(self.write_stream(view.storage, rows)))
+        return Merged(tuple(self.write_stream(view.storage, rows)))
 
-    def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
+    def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
         """Return whether a merge may be written (`merged` is None) or committed, as the index is now.
 
         Not if an input is no longer live, or if an id of which the merge dropped all rows is in use again.

@@ -15,7 +15,7 @@ from tailbit.tables.arrow import no_rows
 from tailbit.tables.model import Fingerprint
 
 if TYPE_CHECKING:
-    from tailbit.index.kinds.merging import MergeGroup
+    from tailbit.index.kinds.kind import MergeGroup
 
 
 class LedgerKind(Kind["Ledger | None"]):

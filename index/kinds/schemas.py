@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
-from tailbit.index.kinds.bloom_filter.kind import BLOOM_FILTER
+from tailbit.index.kinds.bloom_filter import BLOOM_FILTER
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
-from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.files import FILES
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
-from tailbit.index.kinds.kind import Kind, View
+from tailbit.index.kinds.kind import Kind, View, kind_of
 from tailbit.index.kinds.ledger import LEDGER
-from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.tables.model import Column

@@ -18,7 +18,7 @@ from tailbit.index.model import BLOOM_FILTER, Definition, Settings, Term, TermCo
 from tailbit.tables.arrow import no_rows
 
 if TYPE_CHECKING:
-    from tailbit.index.kinds.merging import MergeGroup
+    from tailbit.index.kinds.kind import MergeGroup
 
 FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""

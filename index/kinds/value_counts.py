@@ -16,23 +16,19 @@ import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
+from tailbit.index.index_files import GROUP_ROWS, aligned, sort, starts, write_index_file, write_parquet
 from tailbit.index.keys import widen_keys
-from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.kinds.rows import read_groups
+from tailbit.index.kinds.kind import Kind, Merged, MergeGroup, View, read_groups
 from tailbit.index.model import IndexFile
-from tailbit.index.parquet.index_file import write_index_file, write_parquet
-from tailbit.index.parquet.sorted_rows import GROUP_ROWS, aligned, sort, starts
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, no_rows, numpy_of
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
-    from tailbit.index.kinds import merging
     from tailbit.index.roaring import spilled
     from tailbit.index.roaring.spilled import Keys, SpilledKeys
 else:
     spilled = lazy("tailbit.index.roaring.spilled")
-    merging = lazy("tailbit.index.kinds.merging")
 
 Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
 """Keys in order (null, for NULL, first) and the number of rows of each."""
@@ -60,11 +56,11 @@ class ValueCountsKind(Kind["ValueCounts"]):
         """Return the same reader: each sum records the files over which it was taken."""
         return reader
 
-    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Sum the rows of each key; a key whose sum is zero has no row."""
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         sums = (add_up(rows).select(self.schema.names) for rows in aligned(inputs, self.sorted_by))
-        return merging.Merged(tuple(self.write_stream(view.storage, sums)))
+        return Merged(tuple(self.write_stream(view.storage, sums)))
 
 
 VALUE_COUNTS = ValueCountsKind()

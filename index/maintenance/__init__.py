@@ -1,1 +1,1 @@
-"""An index is created, altered, merged, swept and vacuumed."""
+"""An index is created, altered, merged, swept, vacuumed and repaired."""

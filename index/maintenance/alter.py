@@ -16,7 +16,7 @@ import numpy as np
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitConflictError
-from tailbit.index.kinds.files.rows import without_columns
+from tailbit.index.kinds.files import without_columns
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import Definition, IndexFile, Ledger, Settings, raised_id

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitConflictError
 from tailbit.base.faults import Fault, fault_point
-from tailbit.index.kinds.files.rows import reclaimed
-from tailbit.index.kinds.merging import Merged, MergeGroup
+from tailbit.index.kinds.files import reclaimed
+from tailbit.index.kinds.kind import Merged, MergeGroup
 from tailbit.index.model import FileRecord, NewClaim
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable

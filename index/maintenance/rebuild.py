@@ -1,26 +1,34 @@
-"""REBUILD of a definition: a newer one of the same name is built, and replaces the old one in one commit.
+"""REBUILD of a definition, the live files that lack definitions, and how much of a table is built.
 
-Until then, questions use the old definition. A bitmap of one column has the id of the column, so that two of
-them cannot exist: the bitmap is removed from the records of all files, and until a file is indexed again, its
-rows are scanned. The records tell which files still lack a definition, so that a rebuild continues after a
-restart or a kill at any point.
+REBUILD of a definition: a newer one of the same name is built, and replaces the old one in one commit. Until
+then, questions use the old definition. A bitmap of one column has the id of the column, so that two of them
+cannot exist: the bitmap is removed from the records of all files, and until a file is indexed again, its rows
+are scanned. The records tell which files still lack a definition, so that a rebuild continues after a restart
+or a kill at any point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
+
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.index.keys import posting_type_of
-from tailbit.index.kinds.files.lacking import Lacking
+from tailbit.index.kinds.files import column_sets
 from tailbit.index.maintenance.alter import change_definitions, retried
 from tailbit.index.maintenance.definitions import found
-from tailbit.index.maintenance.wanted import Wanted, wanted_of
+from tailbit.index.maintenance.requirements import Wanted, wanted_of
 from tailbit.index.model import (
     DEFERRED,
     REPLACES,
     Definition,
+    FileRecord,
     LedgerState,
     Settings,
     Term,
@@ -30,10 +38,78 @@ from tailbit.index.model import (
 from tailbit.index.sql.terms import every_column, terms_anew
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
+from tailbit.index.write.work import FileWork, Leave
 from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, numpy_of
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import Schema
+from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table
+
+WantedBy = Callable[[Mapping[str, str | None]], Collection[str]]
+"""A function that returns the ids of the definitions that a file with some partition values wants."""
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """The live files that lack a definition. `rows`: of kind `files`; `missing`: the ids that each lacks."""
+
+    rows: pa.Table
+    missing: list[tuple[str, ...]]
+
+    @classmethod
+    def among(cls, records: pa.Table, wanted_by: WantedBy, *, by_partition: bool) -> Lacking:
+        """Return the files that lack a definition; `by_partition`: what a file wants depends on its values.
+
+        A file without postings has none of the definitions. Cost: vectorised over all files; with
+        `by_partition` a step of Python per file.
+        """
+        live = pc.filter(records, pc.is_null(records["left"]))
+        codes, built = column_sets(live["columns"])
+        sets = [frozenset(ids) for ids in built]
+        bare = ~numpy_of(filled(pc.is_valid(live["space"]), False), dtype=bool)
+        if not by_partition:
+            ids = tuple(wanted_by({}))
+            kinds = [tuple(id_ for id_ in ids if id_ not in held) for held in [*sets, frozenset[str]()]]
+            which = np.where(bare, len(sets), numpy_of(codes, dtype=np.int64))
+        else:
+            which, kinds = _by_partition(live, wanted_by, codes, sets, bare)
+        short = np.array([bool(missing) for missing in kinds], dtype=bool)[which]
+        return cls(pc.filter(live, arrow_array(short)), [kinds[n] for n in which[short].tolist()])
+
+    def left(self) -> dict[str, tuple[int, int]]:
+        """Map the id of each definition that files lack to the number of these files, and of their rows."""
+        totals: dict[str, tuple[int, int]] = {}
+        for missing, rows in zip(self.missing, self.rows["rows"].to_pylist(), strict=True):
+            for id_ in missing:
+                files, so_far = totals.get(id_, (0, 0))
+                totals[id_] = files + 1, so_far + rows
+        return totals
+
+    def fillable(self, lineage: int) -> pa.Table:
+        """Return path and size of the files that have postings and counts, ordered by row space.
+
+        Other files wait for a round, or cannot be read yet. Files of one row space that are filled together
+        add one segment to the row space.
+        """
+        rows = self.rows
+        sound = pc.and_(pc.is_valid(rows["space"]), pc.equal(rows["lineage"], arrow_scalar(lineage)))
+        fillable = pc.filter(rows, pc.and_(sound, rows["counted"]))
+        return fillable.sort_by([("space", "ascending"), ("base", "ascending")]).select(["path", "size"])
+
+
+def _by_partition(
+    live: pa.Table, wanted_by: WantedBy, codes: pa.Array, sets: list[frozenset[str]], bare: np.ndarray
+) -> tuple[Longs, list[tuple[str, ...]]]:
+    """Return, per file, the number of the set of definitions that the file lacks; and the sets by number."""
+    numbers: dict[tuple[str, ...], int] = {}
+    which = np.zeros(len(live), dtype=np.int64)
+    partitions = live["partition"].to_pylist()
+    for row, (code, partition) in enumerate(zip(codes.to_pylist(), partitions, strict=True)):
+        held = frozenset[str]() if bare[row] else sets[code]
+        missing = tuple(id_ for id_ in wanted_by(dict(partition or ())) if id_ not in held)
+        which[row] = numbers.setdefault(missing, len(numbers))
+    return which, list(numbers)
 
 
 def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
@@ -176,3 +252,114 @@ def _is_settled(state: IndexState) -> bool:
     ledger = state.ledger
     settled = ledger is not None and ledger.state is LedgerState.COMPLETE
     return settled and ledger is not None and ledger.settings_version == state.settings.version
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Data files, their rows and their bytes."""
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(self.files + other.files, self.rows + other.rows, self.bytes + other.bytes)
+
+    def __sub__(self, other: Extent) -> Extent:
+        return Extent(self.files - other.files, self.rows - other.rows, self.bytes - other.bytes)
+
+    def within(self, most: Extent) -> Extent:
+        """Return the extent, each number of it no higher than that of `most`."""
+        return Extent(min(self.files, most.files), min(self.rows, most.rows), min(self.bytes, most.bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class BuildExtent:
+    """The files of a table, and those of them that an index has built.
+
+    `rows_exact`: whether the log or the index states the rows of every file; else the rows of files without a
+    number are estimated from their bytes, and are 0 if no file has a number. `definitions`: the names of the
+    definitions that files lack; none if files lack all of them, as in a first build.
+    """
+
+    whole: Extent
+    built: Extent
+    rows_exact: bool = True
+    definitions: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> Extent:
+        """Return what is still to be built."""
+        return self.whole - self.built
+
+
+def build_extent_of(state: IndexState, snapshot: Snapshot) -> BuildExtent:
+    """Return how much of a snapshot an index has built.
+
+    A file that could not be read counts as built: nothing is to be done for it until it can be read.
+    Cost: one pass over the records and one over the files of the snapshot; the log's statistics are read
+    where a file has no record.
+    """
+    files, definitions = snapshot.files, state.settings.definitions
+    missing = lacking(state, wanted_of(definitions, snapshot.schema))
+    records = state.recorded.table()
+    live = pc.filter(records, pc.is_null(records["left"]))
+    unread = pc.filter(live, pc.is_valid(live["error"]))["path"]
+    short = pc.and_not(
+        pc.is_in(live["path"], value_set=in_one(missing.rows["path"])),
+        pc.is_in(live["path"], value_set=in_one(unread)),
+    )
+    place = pc.index_in(files.paths, value_set=in_one(live["path"]))
+    recorded = numpy_of(pc.is_valid(place), dtype=bool)
+    at = numpy_of(filled(place, 0), dtype=np.int64)
+    done = np.zeros(len(files), dtype=bool)
+    rows = np.full(len(files), -1, dtype=np.int64)
+    if len(live):
+        done = recorded & ~numpy_of(short, dtype=bool)[at]
+        rows = np.where(recorded, numpy_of(live["rows"], dtype=np.int64)[at], rows)
+    if not recorded.all():
+        rows = np.where(recorded, rows, numpy_of(filled(files.rows, -1), dtype=np.int64))
+    sizes = numpy_of(files.core["size"], dtype=np.int64)
+    known = rows >= 0
+    counted, size = int(rows[known].sum()), int(sizes[known].sum())
+    rows = np.where(known, rows, np.int64(0) if not size else (sizes * (counted / size)).astype(np.int64))
+    ids = {id_ for lacks in missing.missing for id_ in lacks} if recorded.all() else set[str]()
+    names = tuple(definition.name for definition in definitions if definition.id in ids)
+    return BuildExtent(
+        Extent(len(files), int(rows.sum()), int(sizes.sum())),
+        Extent(int(done.sum()), int(rows[done].sum()), int(sizes[done].sum())),
+        bool(known.all()),
+        names if len(names) < len(definitions) else (),
+    )
+
+
+def unrecorded_by_definition(state: IndexState, snapshot: Snapshot) -> dict[str, int]:
+    """Map the ids of definitions to the files of a snapshot that want them and have no record yet.
+
+    Only an index whose first build goes on has such files of the version that it is built for. Cost: one
+    look-up for all files; a step of Python for each such file if a definition is of some partitions.
+    """
+    files, wanted = snapshot.files, wanted_of(state.settings.definitions, snapshot.schema)
+    recorded = state.recorded.table()
+    live = pc.filter(recorded, pc.is_null(recorded["left"]))
+    missing = pc.invert(pc.is_in(files.paths, value_set=in_one(live["path"])))
+    count = int(numpy_of(missing, dtype=bool).sum())
+    if not count:
+        return {}
+    if not wanted.parts:
+        return dict.fromkeys(wanted.everywhere, count)
+    partitions = pc.filter(files.core["partition"], missing).to_pylist()
+    return dict(Counter(id_ for partition in partitions for id_ in wanted.of(dict(partition or ()))))
+
+
+def extent_of_works(works: Iterable[FileWork]) -> tuple[Extent, bool]:
+    """Return the extent of the files that works bring up to date, and whether the log states their rows."""
+    targets = [work.target for work in works if not isinstance(work, Leave)]
+    rows, size = sum(target.rows or 0 for target in targets), sum(target.size for target in targets)
+    return Extent(len(targets), rows, size), all(target.rows is not None for target in targets)
+
+
+def extent_of_records(records: Iterable[FileRecord]) -> Extent:
+    """Return the extent of the live files among some records."""
+    live = [record for record in records if record.left is None]
+    return Extent(len(live), sum(record.rows for record in live), sum(record.size for record in live))

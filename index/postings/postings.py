@@ -19,8 +19,8 @@ import pyarrow as pa
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import BrokenBitmapError
 from tailbit.base.lazy import lazy
+from tailbit.index.index_files import write_index_file, write_parquet
 from tailbit.index.model import IndexFile
-from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.postings import gaps
 from tailbit.index.postings.layout import (
     NAME,

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
-from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
+from tailbit.index.index_files import GROUP_BYTES, GROUP_ROWS
 from tailbit.index.postings import gaps
 from tailbit.index.postings.layout import SHARED, Section
 from tailbit.tables import compute as pc

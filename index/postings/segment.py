@@ -18,8 +18,8 @@ from tailbit.base.arrays import Mask
 from tailbit.base.errors import CorruptIndexError
 from tailbit.base.lazy import lazy
 from tailbit.base.once import once
+from tailbit.index.index_files import open_index_file, reopen_index_file
 from tailbit.index.keys import KeyRange
-from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
 from tailbit.index.postings.directory import Directory, Place

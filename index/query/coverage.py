@@ -21,7 +21,7 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import Access, FileNumbers, PartitionTexts, SpaceView
-from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
+from tailbit.index.kinds.files import QUERY_COLUMNS, column_sets
 from tailbit.index.model import Definition
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState

@@ -1,33 +1,81 @@
-"""The contents of an index, read from its live files on first use and cached: the view for readers.
+"""The contents of an index: read from its live files on first use, and moved on by commits.
 
-This module does not know versions or commits: callers of `moving_state` pass the files added and removed.
+The files that the index's log names are checked: their paths, and their hash in the ledger. No checksum
+covers a Delta log. A flipped bit can turn an action into an unknown one or change its path; then a file would
+be added or removed without any error.
+
+Nothing here knows versions or commits: the index table, which knows its commits, passes the files added and
+removed to `MovingState`, and nobody else does.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
+import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.base.errors import ForeignIndexError
-from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.files.recorded import RecordedFiles
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ForeignIndexError, MalformedLogError
+from tailbit.index.kinds.files import FILES, RecordedFiles
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
-from tailbit.index.kinds.kind import Kind, R
+from tailbit.index.kinds.kind import Kind, R, kind_of
 from tailbit.index.kinds.ledger import LEDGER
-from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_from_arrow
 from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
-from tailbit.index.model import IndexFile, Ledger, Settings
+from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.postings.segment import Segment
-from tailbit.index.store.own_files import check_files, held, number_of
+from tailbit.tables.model import Version
 from tailbit.tables.storage import Storage, at_once
+
+_OWN = re.compile(r"kind=\w+/(?!\.)[^/\0]+")
+_HEADS = (LEDGER.name, SETTINGS.name)
+
+
+def is_own(path: str) -> bool:
+    """Return whether a path in the index's log is that of a file in the folder of a kind."""
+    return _OWN.fullmatch(path) is not None
+
+
+def number_of(paths: Iterable[str]) -> int:
+    """Compute a 64-bit hash of a set of files; the hash of two disjoint sets together is the XOR of theirs.
+
+    Ledger and settings files are left out, because they are replaced by each commit, which records the hash.
+    """
+    number = 0
+    for path in paths:
+        if kind_of(path) not in _HEADS:
+            number ^= int.from_bytes(hashlib.sha256(path.encode()).digest()[:8], "big")
+    return number
+
+
+def held(number: int) -> str:
+    """Return the hash as the ledger writes it."""
+    return f"{number:016x}"
+
+
+def check_files(paths: Iterable[str], ledger: Ledger | None, number: int) -> None:
+    """Raise if a path is not that of an index file, or if the live files do not have the ledger's hash.
+
+    `number`: the hash of all live files. A ledger of an older release records no hash.
+
+    Raises:
+        MalformedLogError: a path is not in a folder of a kind, or the set of files differs.
+    """
+    strange = next((path for path in paths if not is_own(path)), None)
+    if strange is not None:
+        raise MalformedLogError(file="_delta_log", reason=f"{strange!r} is no file of an index")
+    if ledger is not None and ledger.held and ledger.held != held(number):
+        raise MalformedLogError(file="_delta_log", reason="it names other files than were committed")
+
 
 _NO_SETTINGS = "it is a Delta table without the settings of an index"
 
@@ -143,3 +191,78 @@ class IndexState:
     def _take_ledger(self, ledger: Any) -> None:
         self.ledger = ledger
         self.seq = max(self.seq, -1 if self.ledger is None else self.ledger.seq)
+
+
+class MovingState(IndexState):
+    """The state of an index while files are added and removed: cached records are extended, not reread."""
+
+    def extend(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
+        """Apply files that another process has added and removed. Cost: reads the added records."""
+        if any(kind_of(path) == FILES.name and path not in self.files for path in removed):
+            # A file that came and went meanwhile may have held the last word on a data file, which a merge of
+            # records drops where nothing is left of the data file.
+            self._readers.pop(FILES, None)
+        before = {kind: self.paths_of(kind) for kind in (SETTINGS, LEDGER)}
+        self._swap(added, removed)
+        if self.paths_of(SETTINGS) != before[SETTINGS]:
+            identity = self.index_id
+            self._take_settings(SETTINGS.reader(self))
+            if self.index_id != identity:
+                # The index was emptied and created again in place, so every cached record is void.
+                self._readers.clear()
+        if self.paths_of(LEDGER) != before[LEDGER]:
+            self._take_ledger(LEDGER.reader(self))
+        check_files((file.path for file in added), self.ledger, self._number)
+        self._renew(self._readers, added, removed)
+
+    def note(
+        self,
+        added: Sequence[IndexFile],
+        removed: Sequence[str],
+        records: Sequence[FileRecord] | pa.Table,
+        ledger: Ledger | None,
+        settings: Settings,
+        seq: int,
+    ) -> None:
+        """Apply a commit that this process has made.
+
+        `added`, `removed`: index files. `records`: the new records of data files, all that the files of kind
+        `files` in `added` hold. `ledger`, `settings`: those after the commit. `seq`: the commit's change
+        number.
+        """
+        self._swap(added, removed)
+        self.seq, self.ledger, self.settings = seq, ledger, settings
+        self._renew([kind for kind in self._readers if kind != FILES], added, removed)
+        if FILES in self._readers and isinstance(records, pa.Table):
+            self.recorded.extend_rows(records)
+        elif FILES in self._readers:
+            self.recorded.extend(records)
+
+    def _renew(self, known: Iterable[Kind[Any]], added: Sequence[IndexFile], removed: Sequence[str]) -> None:
+        for kind in list(known):
+            renewed = kind.renewed(self._readers[kind], self, added, removed)
+            if renewed is None:
+                del self._readers[kind]
+            else:
+                self._readers[kind] = renewed
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatistics:
+    """Sizes of an index: live files and bytes per kind, segments, row spaces."""
+
+    version: int
+    files: Mapping[str, int]
+    bytes: Mapping[str, int]
+    segments: int
+    spaces: int
+
+
+def statistics_of(version: Version, state: IndexState) -> IndexStatistics:
+    """Return the sizes of an index at a version of its own log. No file is read."""
+    files: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for path, file in state.files.items():
+        files[kind_of(path)] += 1
+        sizes[kind_of(path)] += file.size
+    return IndexStatistics(version, files, sizes, files[POSTINGS], len(state.spaces))

@@ -24,18 +24,15 @@ from tailbit.base.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.files.rows import files_to_arrow, stamped, stamped_rows
+from tailbit.index.kinds.files import FILES, files_to_arrow, stamped, stamped_rows
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.kinds.ledger import LEDGER, ledger_to_arrow
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
-from tailbit.index.store.moving_state import MovingState
 from tailbit.index.store.place import is_made, log_of, refuse_foreign
-from tailbit.index.store.state import IndexState
-from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY, commit_name
-from tailbit.index.store.stored_log import StoredLog
+from tailbit.index.store.state import IndexState, MovingState
+from tailbit.index.store.stored_log import LOG_CHECKPOINT_EVERY, StoredLog, commit_name
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.open import open_index_log
 from tailbit.tables.snapshot import Snapshot

@@ -1,5 +1,20 @@
 """Changes of value counts for rows of indexed files: (ABSENT, v) once visible, (v, ABSENT) once hidden.
 
+Value changes (position, old, new) of one column of a file slice, kept as arrays. Law: for every value v, the
+rows that show v after a change are those that showed it before, less the positions with old = v, plus the
+positions with new = v; so counting the pairs equals counting positions in bitmaps.
+
+Worked example on eight rows with the keys NULL, A, B, when the rows 1, 3 and 5 are hidden too:
+
+    row         0  1  2  3     4  5  6     7
+    value       A  A  B  NULL  A  B  NULL  B
+    code        1  1  2  0     1  2  0     2
+
+    positions      1     3        5            a changed row each
+    old            1     0        2            what the row showed
+    new           -1    -1       -1            ABSENT: the row shows nothing any more
+    counts      NULL -1, A -1, B -1            what the value counts change by
+
 Values are read from the row groups of the data file that hold the rows, if the file is still the recorded
 one. A partition value is known from the record. Otherwise the postings of the file's claim (its range in a
 row space) are read, which is expensive. They are also read where a column is a partition column now and was
@@ -10,29 +25,139 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitConflictError, CorruptIndexError, DataFileError
+from tailbit.base.once import once
 from tailbit.index.expression.indexed_term import sources_of, with_terms
+from tailbit.index.index_files import regrouped
 from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_KEY, RAISED_TYPE, FileRecord, raised_id
-from tailbit.index.parquet.sorted_rows import regrouped
 from tailbit.index.postings.segment import Segment
 from tailbit.index.roaring.elements import coding_of
-from tailbit.index.write.hidden import HiddenRowsReader
-from tailbit.index.write.value_changes import entering, leaving
+from tailbit.index.store.state import IndexState
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables.cache import HANDLES_BYTES, Cache, share
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import footer_hash, is_read_by_unit
 from tailbit.tables.parquet.rows import fetch, visible_positions
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import BitPositions, positions_in
-from tailbit.tables.storage import Storage
+from tailbit.tables.positions import BitPositions, most_bytes, positions_in
+from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
+
+ABSENT = -1
+"""The code of "no row here"; NULL is something else: a key like any other."""
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class ValueChanges:
+    """Value changes of one file and column: position, code of the old value, code of the new one.
+
+    Code i means `keys[i]`; ABSENT means that no row is visible. Shapes: `positions` uint32, `old` and `new`
+    int32, all of one length.
+    """
+
+    positions: BitPositions
+    old: Codes
+    new: Codes
+    keys: pa.BinaryArray
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Count per key, int64, how many more rows show it than before."""
+        n = len(self.keys)
+        return _tally(self.new, n) - _tally(self.old, n)
+
+
+def entering(keys: pa.BinaryArray, codes: npt.NDArray[Any], positions: BitPositions) -> ValueChanges:
+    """Return (ABSENT, v) for rows that appear at `positions`; one code per position."""
+    return ValueChanges(positions, _absent(len(positions)), codes.astype(np.int32), keys)
+
+
+def leaving(keys: pa.BinaryArray, codes: npt.NDArray[Any], positions: BitPositions) -> ValueChanges:
+    """Return (v, ABSENT) for rows that disappear from `positions`; one code per position."""
+    return ValueChanges(positions, codes.astype(np.int32), _absent(len(positions)), keys)
+
+
+def _absent(n: int) -> Codes:
+    return np.full(n, ABSENT, dtype=np.int32)
+
+
+def _tally(codes: Codes, n: int) -> npt.NDArray[np.int64]:
+    return np.bincount(codes[codes != ABSENT], minlength=n).astype(np.int64)
+
+
+_OPENED: Cache[tuple[str, StorageOptions], MetadataTable] = Cache(HANDLES_BYTES)
+"""Indexes that stay open between the tasks of a process, by path; bounded in bytes, not in tables."""
+
+_LATEST: Cache[tuple[str, str], BitMap] = Cache(share(1 / 64))
+"""Rows that tasks of this process have found hidden, by index and identity: the next change asks for them."""
+
+
+def _opened(path: str, options: StorageOptions) -> MetadataTable:
+    def load() -> tuple[MetadataTable, int]:
+        index = MetadataTable.open(path, options=options)
+        return index, index.bytes_held
+
+    return _OPENED.get((path, options), load)
+
+
+class HiddenRowsReader:
+    """Reader of hidden rows by identity, each once per task. The index is opened only if it is needed."""
+
+    def __init__(self, index_path: str, options: StorageOptions = NO_OPTIONS) -> None:
+        self._path, self._options = index_path, options
+        self._known: dict[str, BitMap] = {}
+
+    @once
+    def index(self) -> MetadataTable:
+        """Return the index, refreshed; it stays open between the tasks of a process."""
+        opened = _opened(self._path, self._options)
+        opened.refresh()
+        return opened
+
+    @property
+    def state(self) -> IndexState:
+        """Return the present state of the index."""
+        return self.index.state
+
+    def of_slice(self, source: Storage, slice_: FileSlice) -> BitMap:
+        """Return the rows hidden from a file slice; each identity is read once."""
+        if slice_.hidden is None:
+            return BitMap()
+        if slice_.hidden.id not in self._known:
+            self._known[slice_.hidden.id] = slice_.hidden.read(source)
+        return self._known[slice_.hidden.id]
+
+    def of_record(self, record: FileRecord) -> BitMap:
+        """Return the hidden rows with which a recorded file is counted.
+
+        Raises:
+            CorruptIndexError: the index has lost the hidden rows.
+        """
+        if not record.hidden:
+            return BitMap()
+        if record.hidden not in self._known:
+            hidden = _LATEST.held((self._path, record.hidden))
+            if hidden is None:
+                hidden = self.state.hidden_rows(record.hidden)
+            if hidden is None:
+                raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
+            self._known[record.hidden] = hidden
+        return self._known[record.hidden]
+
+    def keep(self, identity: str, rows: BitMap) -> None:
+        """Keep hidden rows, which never change, for later tasks, under the identity that will be recorded."""
+        _LATEST.hold((self._path, identity), rows, most_bytes(rows))
+
 
 Columns = Mapping[str, tuple[Column, str]]
 """Column id to the present column and its key type."""

@@ -1,4 +1,22 @@
-"""Postings of one column over the files of a row space: decode, code, lay out, count.
+"""Postings of one column over the files of a row space: decode, check, code, lay out, count.
+
+Check of the log's statistics of a column against the values of a file, while the values are decoded. Queries
+prune files that the index does not cover by these statistics, as Spark does. If the index covered a file
+whose statistics are wrong, it would return rows that a query without the index does not. So such a file is
+not covered.
+
+Coding of a column with more distinct keys than memory may hold: sorted runs on disk, then a merge. Only keys
+are written; the code of each row stays in memory. A run is what `Coding` makes of the rows since the last
+run: sorted keys, and rows as codes among them. A merge of the runs gives each key of a run its index among
+the keys of all runs.
+
+Worked example: six rows, two runs.
+
+    values          c a c | b c d
+    keys of runs    a c   | b c d
+    all keys        a b c d
+    tables          0 2   | 1 2 3      by code in the run
+    codes           2 0 2 | 1 2 3
 
 A row space numbers the rows of several files from 0; the claim of a file is its range there. Input: claims.
 Output: `Postings` in ascending key order, and the visible rows per key added to a tally. Values are read a
@@ -9,7 +27,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,24 +38,28 @@ from pyroaring import BitMap
 
 from tailbit.base.arrays import Mask
 from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import DataFileError, HiddenRowsError, SourceError
 from tailbit.index.expression.evaluate import Kept
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
 from tailbit.index.functions.tree import Call, calls_of_several
 from tailbit.index.functions.vectors import Vector
+from tailbit.index.index_files import aligned, starts
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_KEY, RAISED_TYPE, raised_id
 from tailbit.index.postings.gaps import encoded, none
 from tailbit.index.postings.postings import Postings
 from tailbit.index.roaring.bitmaps import Bitmaps, bitmaps
-from tailbit.index.roaring.coding import Coding
+from tailbit.index.roaring.coding import CodedColumn, CodedPart, Coding, order_with_nulls
+from tailbit.index.roaring.collected import Codes
 from tailbit.index.roaring.containers import BLOCK, pays
 from tailbit.index.roaring.elements import Coded, ElementCoding, coding_of
 from tailbit.index.roaring.masks import bitmap_where
-from tailbit.index.write.believed import believed
-from tailbit.index.write.spilling import SpillingCoding
-from tailbit.tables.arrow import in_one
-from tailbit.tables.cache import Cache
-from tailbit.tables.model import Column, FileSlice
+from tailbit.index.roaring.spilled import SpilledKeys
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import in_one, numpy_of
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.model import Column, FileBounds, FileSlice
+from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.data_file import (
     DataFile,
     find_column,
@@ -43,9 +67,173 @@ from tailbit.tables.parquet.data_file import (
     read_columns,
     read_in_batches,
 )
+from tailbit.tables.parquet.layout import layout_of
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
+from tailbit.tables.storage.scratch import Scratch
+
+
+def believed(
+    file: DataFile, slice_: FileSlice, column: Column, values: Iterator[pa.ChunkedArray]
+) -> Iterator[pa.ChunkedArray]:
+    """Yield the values of a column, after comparing each batch with the log's statistics of the file.
+
+    Cost: a look at the footer, whose bounds usually prove the statistics; else the minimum and maximum of
+    each batch.
+
+    Raises:
+        DataFileError: a value lies outside of the statistics, by which files are pruned.
+    """
+    stated = slice_.bounds(column)
+    if stated is None or _footer_agrees(file, column, stated):
+        yield from values
+        return
+    only_nulls = bool(stated.null_count) and stated.null_count == stated.num_records
+    for batch in values:
+        if stated.null_count == 0 and batch.null_count:
+            raise _disproved(slice_, column, "no NULL, the file has some")
+        if only_nulls and batch.null_count < len(batch):
+            raise _disproved(slice_, column, "NULL alone, the file has values")
+        for which, end, beyond in (("least", stated.min, _below), ("greatest", stated.max, _above)):
+            if end is not None and beyond(batch, end):
+                raise _disproved(slice_, column, f"{end} as the {which} value, the file has others")
+        yield batch
+
+
+def _disproved(slice_: FileSlice, column: Column, fault: str) -> DataFileError:
+    reason = f"the log's statistics of column {column.label} are wrong: {fault}"
+    return DataFileError(file=slice_.path, reason=reason)
+
+
+def _footer_agrees(file: DataFile, column: Column, stated: FileBounds) -> bool:
+    """Return whether the footer, row group by row group, proves all that the log says of a column."""
+    if stated.null_count and stated.null_count == stated.num_records:
+        return False
+    groups = row_group_bounds(layout_of(file.metadata, file.tree, file.head), file.path, column)
+    return all(
+        bounds is not None
+        and (stated.min is None or bounds.min >= stated.min)
+        and (stated.max is None or bounds.max <= stated.max)
+        and (stated.null_count != 0 or bounds.null_count == 0)
+        for bounds in groups
+    )
+
+
+def _below(batch: pa.ChunkedArray, end: Any) -> bool:
+    least = _of_each(batch, pc.min)
+    return least is not None and least < _as_bytes(end)
+
+
+def _above(batch: pa.ChunkedArray, end: Any) -> bool:
+    greatest = _of_each(batch, pc.max)
+    return greatest is not None and greatest > _as_bytes(end)
+
+
+def _as_bytes(end: Any) -> Any:
+    """Return a text of the statistics as UTF-8 bytes, which sort as code points do; else the value itself."""
+    return end.encode("utf-8", "surrogatepass") if isinstance(end, str) else end
+
+
+def _of_each(batch: pa.ChunkedArray, which: Callable[[pa.Array], pa.Scalar]) -> Any:
+    """Return the least or greatest value, comparable with statistics.
+
+    Of dictionary-coded values, only those that occur count. Texts are compared as bytes: a file may hold
+    bytes that are no UTF-8.
+    """
+    if pa.types.is_dictionary(batch.type):
+        parts = [chunk.dictionary.take(pc.unique(chunk.indices.drop_null())) for chunk in batch.chunks]
+        batch = pa.chunked_array(parts, batch.type.value_type)
+    if pa.types.is_date(batch.type):
+        batch = batch.cast(pa.int32())
+    elif pa.types.is_timestamp(batch.type):
+        batch = batch.cast(pa.int64())
+    elif pa.types.is_string(batch.type):
+        batch = batch.cast(pa.binary())
+    return which(batch).as_py()
+
+
+HELD_BYTES = share(1 / 16)
+"""Bytes of distinct keys that a task holds before it sorts them into a run."""
+
+
+class SpillingCoding(Coding):
+    """Collector of the rows of one column like `Coding`, which holds about `held` bytes of keys at most.
+
+    Memory: that of `Coding` for the held keys, three times that while they are sorted, and twelve bytes per
+    distinct key. Fewer keys never touch the disk.
+    """
+
+    def __init__(self, type_: pa.DataType, key_type: str, held: int | None = None) -> None:
+        super().__init__(type_, key_type)
+        self._held = HELD_BYTES if held is None else held
+        self._scratch = Scratch()
+        self._runs: list[tuple[SpilledKeys, list[CodedPart]]] = []
+
+    def add(self, start: int, values: pa.ChunkedArray) -> None:
+        """Add rows from position `start` on, in the column's Arrow type or dictionary-coded."""
+        super().add(start, values)
+        if self.key_bytes > self._held:
+            self._spill()
+
+    def finish(self) -> CodedColumn:
+        """Return the codes of all rows added. Cost: encodes and sorts the distinct values.
+
+        Raises:
+            StorageError: the disk of the scratch file is full or refuses.
+        """
+        if not self._runs:
+            return super().finish()
+        self._spill()
+        keys, tables = self._merged()
+        parts: list[CodedPart] = []
+        for table in tables:
+            _, of_run = self._runs.pop(0)
+            parts += (_through(part, table) for part in of_run)
+        return CodedColumn(keys, sorted(parts, key=lambda part: part.start))
+
+    def _spill(self) -> None:
+        """Write the keys of the rows since the last run as a run of their own."""
+        coded = super().finish()
+        self.key_bytes = 0
+        keys = SpilledKeys(self._scratch)
+        keys.append(coded.keys.slice(0, len(coded.keys)))
+        self._runs.append((keys, coded.parts))
+        # Otherwise Arrow's pool would keep the memory of these keys beside that of the next ones.
+        pa.default_memory_pool().release_unused()
+
+    def _merged(self) -> tuple[SpilledKeys, list[Codes]]:
+        """Return all distinct keys, and for each run the index of each of its keys among them."""
+        every = SpilledKeys(Scratch())
+        tables = [np.empty(len(keys), dtype=np.uint32) for keys, _ in self._runs]
+        done = [0] * len(tables)
+        inputs = [_numbered(keys, number) for number, (keys, _) in enumerate(self._runs)]
+        for rows in aligned(inputs, ["key"]):
+            keys, runs = rows["key"].combine_chunks(), numpy_of(rows["run"])
+            order = order_with_nulls(keys)
+            ordered = pa.table({"key": keys.take(pa.array(order))})
+            first = starts(ordered, ["key"])
+            indices = np.empty(len(order), dtype=np.uint32)
+            indices[order] = len(every) + np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+            for run in np.unique(runs).tolist():
+                own = indices[runs == run]
+                tables[run][done[run] :][: len(own)] = own
+                done[run] += len(own)
+            every.append(ordered["key"].combine_chunks().take(pa.array(first)))
+        return every, tables
+
+
+def _through(part: CodedPart, table: Codes) -> CodedPart:
+    """Return rows of a run with their codes among all keys; `table`: code in the run to code among all."""
+    own = table[part.shift :] if part.table is None else table[part.table]
+    return replace(part, table=own, shift=0)
+
+
+def _numbered(keys: SpilledKeys, run: int) -> Iterator[pa.Table]:
+    """Yield the keys of a run, each with the number of the run."""
+    for piece in keys.pieces():
+        yield pa.table({"key": piece, "run": np.full(len(piece), run, dtype=np.int32)})
+
 
 _OPEN_FILES = 64
 _KEPT_BYTES = 64 << 20
@@ -343,3 +531,23 @@ def stored(
         keys, bitmaps, cardinality = keys.take(at), bitmaps.take(at), cardinality[kept]
         sparse = sparse.take(at)
     return keys, cardinality, bitmaps, sparse
+
+
+def why_unreadable(storage: Storage, slice_: FileSlice, columns: Sequence[Column]) -> str | None:
+    """Return why the footer, one of `columns` or the hidden rows cannot be read, or None if all can.
+
+    Cost: the footer, and the values of the columns, some row groups at a time.
+    """
+    data = DataFiles(storage, columns)
+    try:
+        rows = int(data.open(slice_).metadata.num_rows)
+        for column in columns:
+            for _ in data.values(slice_, rows, column):
+                pass
+        if slice_.hidden is not None:
+            slice_.hidden.read(storage)
+    except HiddenRowsError as error:
+        return f"data file {slice_.path}: {error}"
+    except SourceError as error:
+        return str(error)
+    return None

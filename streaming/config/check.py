@@ -25,9 +25,8 @@ from tailbit.base.errors import (
     TailbitError,
     UsageError,
 )
-from tailbit.index.maintenance.create import indexed_columns
+from tailbit.index.maintenance.create import check_columns, indexed_columns
 from tailbit.index.maintenance.definitions import check_free, define, find
-from tailbit.index.maintenance.start_over import check_columns
 from tailbit.index.model import Definition, Term
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
 from tailbit.index.sql.terms import meanings_of

@@ -23,7 +23,7 @@ from pydantic import (
 
 from tailbit.arguments.values import known_zone
 from tailbit.base.errors import StatementError, UsageError
-from tailbit.index.maintenance.sweep import KEPT_S
+from tailbit.index.maintenance.vacuum import KEPT_S
 from tailbit.index.sql.ddl.parser import parse_script
 from tailbit.index.sql.ddl.statements import CreateIndex
 from tailbit.streaming.settings import StreamSettings, milliseconds

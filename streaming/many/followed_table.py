@@ -23,7 +23,7 @@ from tailbit.checkpoints.claim import Claim, index_mark
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
-from tailbit.index.advice.counts import decided
+from tailbit.index.advice.estimate import decided
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.maintenance.definitions import add, define, find
 from tailbit.index.model import Definition, LedgerState

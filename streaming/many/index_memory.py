@@ -12,8 +12,7 @@ from contextlib import suppress
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import StatementError, TailbitError
-from tailbit.index.maintenance.definitions import find
-from tailbit.index.maintenance.statements import statements_of
+from tailbit.index.maintenance.definitions import find, statements_of
 from tailbit.index.model import Settings
 from tailbit.index.sql.ddl.parser import Scripted, parse_script, script_of
 from tailbit.index.sql.ddl.statements import TableReference

@@ -24,7 +24,7 @@ from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.checkpoints.offset import Offset
-from tailbit.index.maintenance.build_extent import build_extent_of
+from tailbit.index.maintenance.rebuild import build_extent_of
 from tailbit.index.model import LedgerState
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.executors import ThreadExecutor

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from tailbit.base.errors import CorruptIndexError, IndexLogError
 from tailbit.base.wording import Tell, tell_nobody
-from tailbit.index.maintenance.start_over import start_over
-from tailbit.index.repair.damage import damage_named, is_of_records, why_damaged
-from tailbit.index.repair.mend import mend
+from tailbit.index.maintenance.create import start_over
+from tailbit.index.maintenance.repair import damage_named, is_of_records, mend, why_damaged
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 from tailbit.tables.table import Table

@@ -16,15 +16,15 @@ from contextlib import suppress
 
 from tailbit.base.errors import CommitConflictError, CorruptIndexError, TailbitError
 from tailbit.base.wording import Tell
-from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.rows import kind_of
-from tailbit.index.maintenance.new_round import ask_for_round
-from tailbit.index.maintenance.sweep import KEPT_S, Sweeper, Swept
+from tailbit.index.kinds.files import FILES
+from tailbit.index.kinds.kind import kind_of
+from tailbit.index.maintenance.create import ask_for_round
+from tailbit.index.maintenance.repair import Scrubber
+from tailbit.index.maintenance.vacuum import KEPT_S, Sweeper, Swept
 from tailbit.index.model import LedgerState
-from tailbit.index.repair.scrub import Scrubber
 from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.readable import why_unreadable
+from tailbit.index.write.posting import why_unreadable
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.table import Table
 

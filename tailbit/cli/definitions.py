@@ -151,7 +151,7 @@ def _only_from(named: Sequence[str | None], given: Mapping[str, Any]) -> None:
 def _create_from(table: str, file: str, index: str | None, *, as_json: bool) -> None:
     """Create the indexes of a file of statements that a table lacks; print those that it names."""
     from tailbit.cli.building import builds_shown
-    from tailbit.index.maintenance.statements import named_as
+    from tailbit.index.maintenance.definitions import named_as
     from tailbit.index.sql.ddl.parser import parse_script
     from tailbit.index.sql.ddl.statements import TableReference
     from tailbit.upkeep.statements import table_for

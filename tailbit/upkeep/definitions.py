@@ -81,7 +81,7 @@ class DefinedTable(Handle):
 
     def _defined(self, statement: CreateIndex, zone: str) -> tuple[MetadataTable | None, str]:
         """Define an index; return the index table, None if the name is taken and may be, and the name."""
-        from tailbit.index.advice.counts import decided
+        from tailbit.index.advice.estimate import decided
         from tailbit.index.maintenance.create import open_or_create
         from tailbit.index.maintenance.definitions import add, check_free, define, find
 
@@ -102,7 +102,7 @@ class DefinedTable(Handle):
 
     def _script(self) -> str:
         """Return the statements that create the indexes of the table again."""
-        from tailbit.index.maintenance.statements import statements_of
+        from tailbit.index.maintenance.definitions import statements_of
         from tailbit.index.sql.ddl.parser import script_of
         from tailbit.index.sql.ddl.statements import TableReference
 

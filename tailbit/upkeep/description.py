@@ -9,9 +9,8 @@ from itertools import chain
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.analytics.unserved import change_of
-from tailbit.index.maintenance.build_extent import unrecorded_by_definition
-from tailbit.index.maintenance.rebuild import lacking
-from tailbit.index.maintenance.wanted import wanted_of
+from tailbit.index.maintenance.rebuild import lacking, unrecorded_by_definition
+from tailbit.index.maintenance.requirements import wanted_of
 from tailbit.index.model import COUNTS_REASON, DEFERRED, Definition
 from tailbit.index.postings.encoding import encoding_of
 from tailbit.index.sql.terms import zone_of

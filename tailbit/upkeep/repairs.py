@@ -14,15 +14,13 @@ from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.recovery import Origin
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
-from tailbit.index.maintenance.build_extent import extent_of_records
-from tailbit.index.maintenance.start_over import check_columns, check_remembered, start_over
+from tailbit.index.maintenance.create import check_columns, check_remembered, start_over
+from tailbit.index.maintenance.rebuild import extent_of_records
+from tailbit.index.maintenance.repair import Mended, damage_of, is_of_records, mend
 from tailbit.index.model import Definition
-from tailbit.index.repair.damage import damage_of, is_of_records
-from tailbit.index.repair.mend import Mended, mend
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
-from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.index.write.work import BuildTask, TaskLimits, TaskResult
 from tailbit.tables.table import Table
 
 Progress = Callable[[int, int], None]

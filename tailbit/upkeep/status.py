@@ -13,14 +13,13 @@ from tailbit.checkpoints.builds import BuildProgress
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.checkpoints.signs import LastSign, State, last_sign
 from tailbit.handle import opened
-from tailbit.index.maintenance.build_extent import BuildExtent, build_extent_of
-from tailbit.index.maintenance.rebuild import lacking
-from tailbit.index.maintenance.start_over import remembered_settings
-from tailbit.index.maintenance.wanted import wanted_of
+from tailbit.index.maintenance.create import remembered_settings
+from tailbit.index.maintenance.rebuild import BuildExtent, build_extent_of, lacking
+from tailbit.index.maintenance.requirements import wanted_of
 from tailbit.index.model import REPLACES, Definition, Standing
 from tailbit.index.postings.encoding import Encoding, encoding_of
 from tailbit.index.postings.segment import Segment
-from tailbit.index.store.statistics import statistics_of
+from tailbit.index.store.state import statistics_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Version
 from tailbit.tables.storage import open_storage

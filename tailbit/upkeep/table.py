@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tailbit.index.model import Settings
     from tailbit.index.store.state import IndexState
     from tailbit.index.store.table import MetadataTable
-    from tailbit.index.verification.report import Report
+    from tailbit.index.verification.checks import Report
     from tailbit.tables.schema import Schema
     from tailbit.tables.snapshot import Snapshot
     from tailbit.upkeep.repairs import Repaired
@@ -74,8 +74,7 @@ class MaintainedTable(DefinedTable):
         self, index: MetadataTable, files: Collection[str], columns: Collection[str], **sampling: Any
     ) -> Report:
         """Compare the index with the snapshot that it covers, and report the differences."""
-        from tailbit.index.verification.lost_commit import ledgers_without_a_commit, lost_commits
-        from tailbit.index.verification.verify import verify
+        from tailbit.index.verification.verify import ledgers_without_a_commit, lost_commits, verify
 
         standing, unnamed = self._standing(), ledgers_without_a_commit(index.state)
         snapshot = self._covered_snapshot(standing)
@@ -166,7 +165,7 @@ class MaintainedTable(DefinedTable):
         ([], 8)
         """
         from tailbit.index.advice.advise import advise
-        from tailbit.index.advice.questions import read_questions
+        from tailbit.index.advice.proposals import read_questions
         from tailbit.index.sql.ddl.statements import TableReference
 
         lines = None if queries is None else names("queries", queries)
@@ -213,7 +212,7 @@ class MaintainedTable(DefinedTable):
         >>> altered.added, altered.dropped
         (('dest',), ())
         """
-        from tailbit.index.advice.counts import decided
+        from tailbit.index.advice.estimate import decided
         from tailbit.index.maintenance.alter import alter
 
         come, go = names("add", add), names("drop", drop)
@@ -278,7 +277,7 @@ def _chosen(
 
 def _unreadable(standing: Standing, damage: CorruptIndexError) -> Report:
     from tailbit.index.kinds.kind import Problem
-    from tailbit.index.verification.report import Report
+    from tailbit.index.verification.checks import Report
 
     report = Report(state=standing.value)
     report.note(Problem.of(damage))

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.builds import Build, Builds
 from tailbit.checkpoints.claim import Claim
-from tailbit.index.maintenance.build_extent import Extent
+from tailbit.index.maintenance.rebuild import Extent
 from tailbit.streaming.executors import SparkExecutor, on_workers
 from tailbit.streaming.query.launch import launch, prepare
 from tailbit.streaming.settings import DEFAULT_TRIGGER

@@ -15,11 +15,10 @@ from pyroaring import BitMap
 from support.encodings import read_postings, stored
 from support.index_records import counts, ledger, new_index, record, segment
 from support.profiles import examples
-from tailbit.index.kinds.bitmap_index.merging.combine import combine
-from tailbit.index.kinds.bitmap_index.merging.moves import Input, lay_out
+from tailbit.index.index_files import aligned
+from tailbit.index.kinds.bitmap_index.merging import Input, combine, lay_out
 from tailbit.index.maintenance.merge import merge_all, merge_due, run_merge
 from tailbit.index.model import FileRecord
-from tailbit.index.parquet.sorted_rows import aligned
 from tailbit.index.store.table import MetadataTable
 
 Said = dict[tuple[str, bytes | None], BitMap]

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 
 from support.profiles import examples
 from tailbit.index.roaring.coding import CodedColumn, Coding
-from tailbit.index.write.value_changes import ABSENT, ValueChanges, entering, leaving
+from tailbit.index.write.counting import ABSENT, ValueChanges, entering, leaving
 
 Values = list[str | None]
 

@@ -15,9 +15,8 @@ from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.model import Definition, Settings
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.plan import plan_work
 from tailbit.index.write.run import run_task
-from tailbit.index.write.work import BuildTask, FileWork, TaskColumn, TaskResult
+from tailbit.index.write.work import BuildTask, FileWork, TaskColumn, TaskResult, plan_work
 from tailbit.tables import open_table
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import open_data_file, read_columns

@@ -11,9 +11,8 @@ from tailbit.checkpoints.recovery import Origin
 from tailbit.errors import CorruptIndexError, IndexFormatError, IndexLogError, NoIndexError
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
-from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.index.write.work import BuildTask, TaskLimits, TaskResult
 from tailbit.streaming.filler import Filler
 from tailbit.streaming.indexer import BatchOutcome, Indexer, RunTasks
 from tailbit.streaming.opening import open_index

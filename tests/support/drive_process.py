@@ -16,7 +16,7 @@ from support.drive import Drive
 from support.fuzzer.definitions import RandomDefinition, name_only
 from tailbit.checkpoints.offset import Offset, snapshot_start
 from tailbit.checkpoints.recovery import Origin
-from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.files import FILES
 from tailbit.index.maintenance.definitions import find
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.maintenance.vacuum import vacuum

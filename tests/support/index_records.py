@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.index.index_files import write_index_file
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import Definition, FileRecord, IndexFile, Ledger, LedgerState, Settings
-from tailbit.index.parquet.index_file import write_index_file
 from tailbit.index.postings.gaps import none
 from tailbit.index.postings.layout import NAME, SCHEMA
 from tailbit.index.postings.postings import Postings, write_row_groups, write_segment

@@ -45,14 +45,14 @@ SPEAKS = {
     "index/sql/ddl/refusals.py": "statements of Spark that are refused",
     "index/sql/ddl/pieces.py": "delta.`path` is how Spark's SQL names a path",
     "index/kinds/kind.py": "the index's own table",
-    "index/parquet/index_file.py": "the same",
+    "index/index_files.py": "the same",
 }
 """Modules that may speak of Delta, and why."""
 
 COUNTS = {
     "checkpoints/offset.py": "an offset's version bounds what is read",
     "index/maintenance/alter.py": "the version of the settings",
-    "index/maintenance/new_round.py": "the same",
+    "index/maintenance/create.py": "the same",
     "index/maintenance/vacuum.py": "the index's own table, which is a Delta table",
 }
 """Modules that may add to a version, and why."""

@@ -27,7 +27,7 @@ NEVER = {
     *(f"tailbit.index.functions.{name}" for name in ("table", "vectors", "casting", "dates", "texts")),
     *("tailbit.index.evaluation.computed", "tailbit.index.predicate.truth"),
     # What writes an index, and what only large questions need.
-    *("tailbit.index.kinds.merging", "tailbit.index.postings.written"),
+    "tailbit.index.postings.written",
     *(f"tailbit.index.roaring.{name}" for name in ("collected", "decode", "bitmaps")),
     *("tailbit.index.postings.codes", "tailbit.tables.delta.checkpoint"),
     *(
@@ -35,11 +35,11 @@ NEVER = {
         "tailbit.index.postings.row_groups",
         "tailbit.tables.storage.scratch",
     ),
-    *("tailbit.index.kinds.column_stats.values", "tailbit.index.roaring.spilled"),
+    "tailbit.index.roaring.spilled",
     # What other stores, other columns and other questions need.
     *("tailbit.tables.storage.locations", "tailbit.tables.storage.refusals", "tailbit.upkeep.description"),
     *("tailbit.tables.partition_values", "tailbit.index.expression.indexed_term"),
-    *(f"tailbit.index.{room}" for room in ("grouping", "write", "maintenance", "scanning", "repair")),
+    *(f"tailbit.index.{room}" for room in ("grouping", "write", "maintenance", "scanning")),
 }
 
 

@@ -9,8 +9,8 @@ import pytest
 from deltalake import write_deltalake
 
 from support.tables import index_of
-from tailbit.index.write import hidden
-from tailbit.index.write.hidden import HiddenRowsReader
+from tailbit.index.write import counting
+from tailbit.index.write.counting import HiddenRowsReader
 
 TABLES = 20
 
@@ -43,9 +43,9 @@ def test_indexes_that_stay_open_are_bounded_in_bytes(
     index = HiddenRowsReader(f"{tables[0]}/_tailbit").index
     assert index.bytes_held > 1 << 16
     limit = 3 * index.bytes_held
-    monkeypatch.setattr(hidden, "_OPENED", hidden.Cache(limit))
+    monkeypatch.setattr(counting, "_OPENED", counting.Cache(limit))
     for path in tables:
         assert HiddenRowsReader(f"{path}/_tailbit").index.state.ledger is not None
-    held = [opened.bytes_held for _, opened in hidden._OPENED.items()]
+    held = [opened.bytes_held for _, opened in counting._OPENED.items()]
     assert sum(held) <= limit
     assert len(held) >= 2

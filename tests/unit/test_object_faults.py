@@ -20,10 +20,9 @@ from support.index_records import ledger, new_index, record
 from support.stored import FILES, checked, on_disk, put_into
 from tailbit.checkpoints.claim import Claim
 from tailbit.errors import DataFileError, StorageError, UnusableStorageError
-from tailbit.index.maintenance.sweep import Sweeper
-from tailbit.index.maintenance.vacuum import vacuum
-from tailbit.index.store import stored_checkpoints
-from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY
+from tailbit.index.maintenance.vacuum import Sweeper, vacuum
+from tailbit.index.store import stored_log
+from tailbit.index.store.stored_log import LOG_CHECKPOINT_EVERY
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.metrics import IdleWatch, Progress
 from tailbit.streaming.planner import CHECK_EVERY
@@ -204,7 +203,7 @@ def grown(root: str, options: StorageOptions, commits: int) -> MetadataTable:
 
 def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log keeps nothing below its newest checkpoint."""
-    monkeypatch.setitem(stored_checkpoints.CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(stored_log.CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
 
 
 def test_the_log_of_an_index_in_a_store_is_as_short_after_a_hundred_commits_as_after_twenty(

@@ -34,7 +34,7 @@ from tailbit.errors import (
     NotATableError,
     StorageError,
 )
-from tailbit.index.maintenance.new_round import ask_for_round
+from tailbit.index.maintenance.create import ask_for_round
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.planner import CHECK_ALL_EVERY, CHECK_EVERY, Planner

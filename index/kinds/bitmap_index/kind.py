@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from tailbit.base.once import once
-from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.files import FILES
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.settings import PostingForms
 from tailbit.index.model import IndexFile
@@ -19,7 +19,7 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation.row_space import Access
-    from tailbit.index.kinds.merging import Merged, MergeGroup
+    from tailbit.index.kinds.kind import Merged, MergeGroup
 
 
 class Segments:
@@ -63,8 +63,7 @@ class BitmapIndexKind(Kind[Segments]):
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each tuple and expression; the postings of a column are found by its id."""
         from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
-        from tailbit.index.kinds.bitmap_index.access import TermAccess
-        from tailbit.index.kinds.bitmap_index.tuple_access import TupleAccess
+        from tailbit.index.kinds.bitmap_index.access import TermAccess, TupleAccess
 
         terms = {column.id: column for column in columns if isinstance(column, IndexedTerm)}
         pairs = [(d, terms[d.id]) for d in view.settings.definitions if d.id in terms]
@@ -76,13 +75,13 @@ class BitmapIndexKind(Kind[Segments]):
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Yield the row spaces of a full size class, and each row space of mostly unreachable rows."""
-        from tailbit.index.kinds.bitmap_index.merging.due import due_spaces
+        from tailbit.index.kinds.bitmap_index.merging import due_spaces
 
         return due_spaces(view.reader(self).by_space, view, view.reader(FILES), earliest)
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Merge row spaces into one; claims of reachable files move there, other claims are dropped."""
-        from tailbit.index.kinds.bitmap_index.merging.merge import merge_spaces
+        from tailbit.index.kinds.bitmap_index.merging import merge_spaces
 
         spaces = view.reader(self).by_space
         sources = [spaces.get(space, []) for space in group.spaces]

@@ -1,4 +1,9 @@
-"""Bounds of a condition from column statistics: row groups where the condition may be or surely is TRUE.
+"""Bounds of conditions from column statistics: row groups where one may be or surely is TRUE.
+
+Reader of column statistics: which units (row groups) a data file has, and the bounds of a column in them.
+Units of all index files are numbered together, in the order of `footers`; a data file that several index
+files describe counts once. A question reads the directory of each index file once, and then only the row
+groups of the columns that the question names.
 
 Example: a row space of two files, `a` of two row groups and `b` of one, and the condition `k > 60`.
 
@@ -13,10 +18,13 @@ A file without statistics may match anywhere.
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import field, fields
+from threading import Lock
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs, Mask
@@ -26,16 +34,314 @@ from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.implication.implied import implied, implies
-from tailbit.index.kinds.column_stats.reader import ColumnStats
-from tailbit.index.kinds.files.places import RecordedPlaces
-from tailbit.index.kinds.rows import stored_type
+from tailbit.index.index_files import open_index_file
+from tailbit.index.keys import key_type_of, widening_factor, widens
+from tailbit.index.kinds.column_stats.rows import united
+from tailbit.index.kinds.files import RecordedPlaces
+from tailbit.index.kinds.kind import reading, stored_type
 from tailbit.index.model import Definition
-from tailbit.index.ordered import SIGN
+from tailbit.index.ordered import SIGN, ordered_int
+from tailbit.index.predicate.pruning import ColumnBounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
+from tailbit.index.predicate.value_sets import Rank
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import filled, numpy_of
-from tailbit.tables.cache import Cache
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
+from tailbit.tables.parquet.file import ParquetFile
+from tailbit.tables.storage import Storage
+
+_HELD: Cache[tuple[str, Hashable, Hashable], Any] = Cache(share(3 / 64))
+"""Column statistics that this process has read, by root of the index, index file or files, and column.
+
+Of one index file: rows of a column, or the directory. Of all files together: cells and bounds of a column.
+"""
+
+_OPEN = 8
+"""Index files that stay open between the columns of a question: in an object store, opening is a request."""
+
+_FOOTER = 1 << 20
+"""Bytes of the end of an index file that are fetched first: the footer of 200 columns is 200 KB.
+
+A smaller file takes one request.
+"""
+
+_CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
+
+_DIRECTORY = ""
+"""Used in place of a column id for the directory of an index file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Statistics of one column per unit, as stored.
+
+    `known`: units with a row. `bounded`: units with bounds. `low`, `high`: the bounds, as int64 ranks; those
+    of texts as Arrow arrays of bytes, null where unbounded. `nulls`, `packed`: numbers of NULLs and bytes, -1
+    if unknown.
+    """
+
+    key_type: str
+    known: Mask
+    bounded: Mask
+    low: Longs | pa.Array
+    high: Longs | pa.Array
+    nulls: Longs
+    packed: Longs
+    exact: Mask
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all arrays."""
+        return sum(getattr(self, field_.name).nbytes for field_ in fields(self) if field_.name != "key_type")
+
+    def same(self, units: slice, other: Cells) -> bool:
+        """Return whether the statistics of `units` equal those of all units of `other`."""
+        if any(getattr(self, name)[units].tolist() != getattr(other, name).tolist() for name in _COMPARED):
+            return False
+        # Bounds are compared only where there are any: without any, their arrays have no certain type.
+        at = np.flatnonzero(other.bounded).tolist()
+        pairs = (
+            (self.low[units].tolist(), other.low.tolist()),
+            (self.high[units].tolist(), other.high.tolist()),
+        )
+        return all(mine[n] == theirs[n] for mine, theirs in pairs for n in at)
+
+    def hold(self, units: slice, other: Cells) -> bool:
+        """Return whether the statistics of `units` are true of the rows that `other` was computed from.
+
+        `other`: statistics of the same column or expression, whose units are those of `units` in order.
+        Recorded statistics of an expression may be wider: they cover all files with one footer, see
+        `rows.united`.
+        """
+        ours = enumerate(range(units.start, units.stop))
+        return all(
+            self.same(slice(at, at + 1), other._only(n)) or self._wider(at, other, n) for n, at in ours
+        )
+
+    def _only(self, unit: int) -> Cells:
+        parts = [getattr(self, field_.name) for field_ in fields(self) if field_.name != "key_type"]
+        return Cells(self.key_type, *(part[unit : unit + 1] for part in parts))
+
+    def _wider(self, unit: int, other: Cells, theirs: int) -> bool:
+        """Return whether the bounds of a unit are inexact and contain those of unit `theirs` of `other`."""
+        if self.exact[unit] or not self.known[unit] or self.nulls[unit] not in (-1, other.nulls[theirs]):
+            return False
+        if not (self.bounded[unit] and other.bounded[theirs]):
+            return True
+        low, high = (
+            (side[unit], others[theirs]) for side, others in ((self.low, other.low), (self.high, other.high))
+        )
+        return bool(_plain(low[0]) <= _plain(low[1]) and _plain(high[0]) >= _plain(high[1]))
+
+
+def _plain(bound: Any) -> Any:
+    """Return a bound as a Python value that compares like the values of the column."""
+    return bound.as_py() if isinstance(bound, pa.Scalar) else bound
+
+
+_COMPARED = ("known", "bounded", "nulls", "packed", "exact")
+
+
+class ColumnStats:
+    """Column statistics of the index files `paths`. Threads may share it."""
+
+    def __init__(self, storage: Storage, paths: Iterable[str]) -> None:
+        self._storage, self.paths = storage, frozenset(paths)
+        self._root = str(storage.root)
+        self._lock, self._open = Lock(), Cache[str, ParquetFile](_OPEN, dropped=ParquetFile.close)
+
+    @property
+    def units(self) -> int:
+        """Return the number of units."""
+        return len(self.rows)
+
+    @property
+    def rows(self) -> Longs:
+        """Return the rows of each unit."""
+        return self._directory[1]
+
+    @property
+    def footers(self) -> pa.StringArray:
+        """Return the hashes of the footers of the known data files."""
+        return self._directory[0]
+
+    @property
+    def starts(self) -> Longs:
+        """Return the first unit of each known data file, and the number of units as the last item."""
+        return self._directory[2]
+
+    @property
+    def numbers(self) -> Mapping[str, Longs]:
+        """Map each index file to the numbers of its units, counted through all index files."""
+        return self._directory[3]
+
+    @once
+    def _directory(self) -> tuple[pa.StringArray, Longs, Longs, Mapping[str, Longs]]:
+        """Return `footers`, `rows`, `starts` and `numbers`, from the directories of all index files."""
+        paths = sorted(self.paths)
+        tables = [self._part(path, _DIRECTORY) for path in paths]
+        if not tables:
+            none = np.zeros(0, dtype=np.int64)
+            return arrow_array([], pa.string()), none, np.zeros(1, dtype=np.int64), {}
+        every = pa.concat_tables(tables).combine_chunks()
+        coded = pc.dictionary_encode(every["footer"].combine_chunks())
+        codes, rows = numpy_of(coded.indices, dtype=np.int64), numpy_of(every["rows"], dtype=np.int64)
+        ends = np.cumsum([len(table) for table in tables])
+        first = np.r_[True, codes[1:] != codes[:-1]][: len(codes)]
+        first[ends[:-1][ends[:-1] < len(codes)]] = True
+        begins = np.flatnonzero(first)
+        within = np.arange(len(codes)) - np.repeat(begins, np.diff(np.r_[begins, len(codes)]))
+        counts = np.zeros(len(coded.dictionary), dtype=np.int64)
+        np.maximum.at(counts, codes, within + 1)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        common = starts[codes] + within
+        rows_of = np.zeros(int(starts[-1]), dtype=np.int64)
+        rows_of[common] = rows
+        return coded.dictionary, rows_of, starts, dict(zip(paths, np.split(common, ends[:-1]), strict=True))
+
+    def bounds(self, column: Column) -> ColumnBounds | None:
+        """Return the bounds of a column per unit; None without statistics that fit its present type.
+
+        Cost: reads the column's rows of the index files that were not read before; one sort.
+
+        Raises:
+            CorruptIndexError: an index file is missing, truncated or altered.
+        """
+        (bounds,) = _HELD.get((self._root, self.paths, column), lambda: self._bounds(column))
+        return cast("ColumnBounds | None", bounds)
+
+    def _bounds(self, column: Column) -> tuple[tuple[ColumnBounds | None], int]:
+        bounds = self._bounds_of_cells(column)
+        return (bounds,), 1 if bounds is None else bounds.size
+
+    def _bounds_of_cells(self, column: Column) -> ColumnBounds | None:
+        cells = [part for part in self.cells(column.id) if widens(part.key_type, column.type)]
+        if not cells:
+            return None
+        nulls, only = np.ones(self.units, dtype=bool), np.zeros(self.units, dtype=bool)
+        for part in cells:
+            nulls[part.known] = part.nulls[part.known] != 0
+            only[part.known] = (part.nulls == self.rows)[part.known] & (self.rows[part.known] > 0)
+        bounded = [part for part in cells if part.bounded.any()]
+        if len(bounded) == 1 and isinstance(bounded[0].low, np.ndarray):
+            part = bounded[0]
+            if part.key_type == key_type_of(column.type):
+                assert isinstance(part.high, np.ndarray)
+                return ColumnBounds.of_numbers(part.low, part.high, part.bounded, nulls, only)
+        low, high = list[Rank | None]([None] * self.units), list[Rank | None]([None] * self.units)
+        for part in bounded:
+            for at, least, most in _ranks(part, key_type_of(column.type)):
+                low[at], high[at] = least, most
+        return ColumnBounds.of_ranks(low, high, nulls, only)
+
+    def nothing_stated(self, term: Column) -> Mask:
+        """Return, per unit, whether no statistics of an expression are known; it may raise in such a unit.
+
+        Raises:
+            CorruptIndexError: an index file is missing, truncated or altered.
+        """
+        stated = [part.bounded | (part.nulls >= 0) for part in self.cells(term.id)]
+        return ~np.logical_or.reduce(stated) if stated else np.ones(self.units, dtype=bool)
+
+    def cells(self, column_id: str) -> list[Cells]:
+        """Return the stored statistics of a column, for each key type that it had."""
+        cells: list[Cells] = _HELD.get(
+            (self._root, self.paths, column_id), lambda: self._read_cells(column_id)
+        )
+        return cells
+
+    def _read_cells(self, column_id: str) -> tuple[list[Cells], int]:
+        tables = [
+            table.set_column(2, "unit", arrow_array(common[numpy_of(table["unit"], dtype=np.int64)]))
+            for path, common in self.numbers.items()
+            if len(table := self._part(path, column_id))
+        ]
+        if not tables:
+            return [], 1
+        every = pa.concat_tables(tables).combine_chunks()
+        key_types, distinct = pc.unique(every["key_type"]).to_pylist(), united(every)
+        cells = [cells_of(distinct, key_type, self.units) for key_type in key_types]
+        return cells, sum(part.nbytes for part in cells)
+
+    def _part(self, path: str, column_id: str) -> pa.Table:
+        rows: pa.Table = _HELD.get((self._root, path, column_id), lambda: self._read(path, column_id))
+        return rows
+
+    def _read(self, path: str, column_id: str) -> tuple[pa.Table, int]:
+        """Read the rows of one column, or the directory, of an index file."""
+        with self._lock, reading(path):
+            file = self._open.get(path, lambda: (open_index_file(self._storage, path, _FOOTER), 1))
+            groups = _groups(file, column_id)
+            names = _CELLS if column_id else ("column", "footer", "rows")
+            rows = file.read_row_groups(groups, columns=names)
+        column = rows["column"]
+        mine = pc.equal(column, arrow_scalar(column_id)) if column_id else pc.is_null(column)
+        rows = pc.filter(rows, mine)
+        return rows, rows.nbytes
+
+
+def _groups(file: ParquetFile, column_id: str) -> list[int]:
+    """Return the row groups that may hold a column, or the directory."""
+    out = []
+    for group in range(file.metadata.num_row_groups):
+        stated = file.metadata.row_group(group).column(0).statistics
+        if stated is None or not stated.has_null_count:
+            out.append(group)
+        elif not column_id:
+            out += [group] * (stated.null_count > 0)
+        elif stated.has_min_max and stated.min <= column_id <= stated.max:
+            out.append(group)
+    return out
+
+
+def cells_of(every: pa.Table, key_type: str, units: int) -> Cells:
+    """Return the statistics of a column from its rows of one key type."""
+    mine = pc.filter(every, pc.equal(every["key_type"], arrow_scalar(key_type))).combine_chunks()
+    at = numpy_of(mine["unit"], dtype=np.int64)
+    known, bounded = np.zeros(units, dtype=bool), np.zeros(units, dtype=bool)
+    textual = mine["low_text"].null_count < len(mine)
+    names = ("low_text", "high_text") if textual else ("low", "high")
+    known[at], bounded[at] = True, numpy_of(pc.is_valid(mine[names[0]]), dtype=bool)
+    low, high = (_spread(mine[name], at, units) for name in names)
+    exact = np.zeros(units, dtype=bool)
+    exact[at] = numpy_of(filled(mine["exact"], False), dtype=bool)
+    nulls, packed = (np.full(units, -1, dtype=np.int64) for _ in range(2))
+    nulls[at] = numpy_of(filled(mine["nulls"], -1), dtype=np.int64)
+    packed[at] = numpy_of(filled(mine["bytes"], -1), dtype=np.int64)
+    return Cells(key_type, known, bounded, low, high, nulls, packed, exact)
+
+
+def _spread(values: pa.ChunkedArray, at: Longs, units: int) -> Longs | pa.Array:
+    """Return an array with a value for each of `units` units: `values[i]` at place `at[i]`.
+
+    Units without a value hold 0, or null in an array of texts.
+    """
+    whole = values.combine_chunks()
+    if pa.types.is_binary(whole.type):
+        places = np.full(units, len(whole), dtype=np.int64)
+        places[at] = np.arange(len(whole))
+        return pc.take(pa.concat_arrays([whole, pa.nulls(1, whole.type)]), arrow_array(places))
+    out = np.zeros(units, dtype=np.int64)
+    out[at] = numpy_of(filled(whole, 0), dtype=np.int64)
+    return out
+
+
+def _ranks(cells: Cells, key_type: str) -> Iterator[tuple[int, Rank, Rank]]:
+    """Yield (unit, low rank, high rank) of the bounded units, with ranks of the wider type `key_type`."""
+    at = np.flatnonzero(cells.bounded)
+    if isinstance(cells.low, np.ndarray) and isinstance(cells.high, np.ndarray):
+        factor = 1 if key_type == "double" else widening_factor(cells.key_type, key_type)
+        sides = [side[at].tolist() for side in (cells.low, cells.high)]
+        low, high = ([_widened(value, factor, key_type) for value in side] for side in sides)
+    else:
+        low, high = (pc.take(side, arrow_array(at)).to_pylist() for side in (cells.low, cells.high))
+    yield from zip(at.tolist(), low, high, strict=True)
+
+
+def _widened(value: int, factor: int, key_type: str) -> int:
+    return ordered_int(float(value), key_type) if key_type == "double" else value * factor
+
 
 _LEAVES = 64
 """Number of conditions whose row groups are kept."""

@@ -15,6 +15,8 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.errors import CorruptIndexError, DataFileError
 from tailbit.base.lazy import lazy
+from tailbit.index.index_files import aligned, write_index_file, write_parquet
+from tailbit.index.kinds import files
 from tailbit.index.kinds.column_stats.rows import (
     ENCODINGS,
     SCHEMA,
@@ -24,13 +26,21 @@ from tailbit.index.kinds.column_stats.rows import (
     packed,
     united,
 )
-from tailbit.index.kinds.files import recorded
-from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.kind import Blame, CheckedSource, Entering, Kind, Problem, View
-from tailbit.index.kinds.rows import stored_type
+from tailbit.index.kinds.files import FILES
+from tailbit.index.kinds.kind import (
+    Blame,
+    CheckedSource,
+    Entering,
+    Kind,
+    Merged,
+    MergeGroup,
+    Problem,
+    View,
+    due_at_once,
+    size_class,
+    stored_type,
+)
 from tailbit.index.model import TERM, Definition, IndexFile
-from tailbit.index.parquet.index_file import write_index_file, write_parquet
-from tailbit.index.parquet.sorted_rows import aligned
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column, FileSlice
@@ -40,17 +50,15 @@ if TYPE_CHECKING:
     from tailbit.index.evaluation.row_space import Access
     from tailbit.index.expression import indexed_term
     from tailbit.index.expression.indexed_term import IndexedTerm
-    from tailbit.index.kinds import merging
-    from tailbit.index.kinds.column_stats import reader as stored
-    from tailbit.index.kinds.column_stats.reader import ColumnStats
-    from tailbit.index.kinds.column_stats.values import Computed
+    from tailbit.index.kinds.column_stats import access as stored
+    from tailbit.index.kinds.column_stats.access import ColumnStats
+    from tailbit.index.kinds.column_stats.rows import Computed
     from tailbit.tables.parquet import data_file
     from tailbit.tables.parquet import layout as parquet_layout
     from tailbit.tables.parquet import rows as parquet_rows
 else:
     indexed_term = lazy("tailbit.index.expression.indexed_term")
-    merging = lazy("tailbit.index.kinds.merging")
-    stored = lazy("tailbit.index.kinds.column_stats.reader")
+    stored = lazy("tailbit.index.kinds.column_stats.access")
     data_file = lazy("tailbit.tables.parquet.data_file")
     parquet_layout = lazy("tailbit.tables.parquet.layout")
     parquet_rows = lazy("tailbit.tables.parquet.rows")
@@ -86,7 +94,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each definition; none if the file records cannot be read."""
         from tailbit.index.kinds.column_stats.access import StatsAccess, StatsOfClaims, TermStatsAccess
-        from tailbit.index.kinds.files.places import RecordedPlaces
+        from tailbit.index.kinds.files import RecordedPlaces
 
         definitions = self.definitions(view)
         if not definitions:
@@ -134,22 +142,22 @@ class ColumnStatsKind(Kind["ColumnStats"]):
             )
         ]
 
-    def due(self, view: View, earliest: int | None) -> Iterator[merging.MergeGroup]:
+    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Yield the size classes that are full: with four files of the lowest class, with two of any other.
 
         Without a definition of this kind, all files are due, and the merge drops them.
         """
         if not self.definitions(view):
-            yield from merging.due_at_once(self.name, view.files_of(self))
+            yield from due_at_once(self.name, view.files_of(self))
             return
         classes: dict[int, list[str]] = {}
         for file in view.files_of(self):
-            classes.setdefault(merging.size_class(file.size), []).append(file.path)
+            classes.setdefault(size_class(file.size), []).append(file.path)
         for number, paths in classes.items():
             if len(paths) >= (2 if number else _FEW):
-                yield merging.MergeGroup(self.name, tuple(paths), size_class=number)
+                yield MergeGroup(self.name, tuple(paths), size_class=number)
 
-    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write the statistics of each footer of a claimed file once.
 
         Statistics of other footers, and of columns that no definition names any more, are dropped. A file
@@ -160,7 +168,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         forgotten = frozenset(stats.footers.filter(arrow_array(~in_use)).to_pylist())
         definitions = self.definitions(view)
         if not in_use.any() or not definitions:
-            return merging.Merged((), forgotten=forgotten)
+            return Merged((), forgotten=forgotten)
         kept = np.repeat(in_use, np.diff(stats.starts))
         new_numbers = np.where(kept, np.cumsum(kept) - 1, -1)
         inputs = [
@@ -169,7 +177,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         ]
         columns = (united(rows) for rows in aligned(inputs, ["column"]))
         files = self.write_stream(view.storage, chain([_directory(stats, kept)], columns))
-        return merging.Merged(tuple(files), forgotten=forgotten)
+        return Merged(tuple(files), forgotten=forgotten)
 
     def in_use(self, view: View) -> Iterable[str]:
         """Return the hashes of the footers of files with a claim."""
@@ -188,11 +196,11 @@ class ColumnStatsKind(Kind["ColumnStats"]):
             if record.footer not in known:
                 where = f"column statistics of {slice_.path}"
                 yield Problem(where, "there are none", Blame.FILE, blamed)
-        for slice_, record in recorded.sample(mine, _SAMPLED):
+        for slice_, record in files.sample(mine, _SAMPLED):
             number = known.get(record.footer)
             if number is not None:
                 yield from _differences(stats, number, slice_, source, source.columns, blamed)
-        for slice_, record in recorded.sample(mine, _COMPUTED):
+        for slice_, record in files.sample(mine, _COMPUTED):
             number = known.get(record.footer)
             if number is not None:
                 held = [

@@ -1,6 +1,11 @@
-"""Rows of kind `column_stats`: one per column and row group of a data file, built from footers.
+"""Rows of kind `column_stats`: one per column or expression and row group of a data file.
 
-The rows of an expression are computed from its values; they have the id of the expression as `column`.
+Statistics of an expression: computed from its values, row group by row group. Two data files of equal footers
+may hold different values. Their statistics of an expression then have one unit in common, and are united into
+bounds that hold for both files.
+
+Rows of columns are built from footers. The rows of an expression are computed from its values; they have the
+id of the expression as `column`.
 
 An index file begins with its directory: one row per row group (unit) of its data files, with the hash of the
 data file's footer and the row count, `column` null. The rows of each column refer to units by number.
@@ -28,27 +33,113 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import DataFileError
 from tailbit.base.lazy import lazy
-from tailbit.index.keys import is_textual
-from tailbit.index.kinds.rows import stored_type
-from tailbit.index.parquet.sorted_rows import GROUP_ROWS, sort, starts
+from tailbit.index.index_files import GROUP_ROWS, sort, starts
+from tailbit.index.keys import encode_array, is_textual, key_type_of
+from tailbit.index.kinds.kind import stored_type
+from tailbit.index.ordered import SIGN
 from tailbit.index.predicate.value_sets import beyond_prefix
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
     from tailbit.index.expression import indexed_term
     from tailbit.index.expression.indexed_term import IndexedTerm
-    from tailbit.index.kinds.column_stats import values as term_values
-    from tailbit.index.kinds.column_stats.values import Computed
     from tailbit.tables.parquet import bounds as footer_bounds
     from tailbit.tables.parquet.bounds import ChunkStatistics
     from tailbit.tables.parquet.layout import Layout
 else:
-    indexed_term = lazy("tailbit.index.expression.indexed_term")
-    term_values = lazy("tailbit.index.kinds.column_stats.values")
     footer_bounds = lazy("tailbit.tables.parquet.bounds")
+    indexed_term = lazy("tailbit.index.expression.indexed_term")
+
+
+Computed = Iterable[tuple[pa.ChunkedArray, Mask | None]]
+"""The values of an expression in row order, and where it raises; None where it raises nowhere."""
+
+_NUMBERS = range(-SIGN, SIGN)
+"""The ranks that a bound can hold."""
+
+
+@dataclass
+class _Group:
+    """What is known of the values of one row group so far."""
+
+    rows: int = 0
+    nulls: int = 0
+    low: bytes | None = None
+    high: bytes | None = None
+    raised: bool = False
+
+    def add(self, values: pa.Array, raised: bool, key_type: str) -> None:
+        """Add some values of the row group."""
+        self.rows, self.nulls = self.rows + len(values), self.nulls + values.null_count
+        self.raised = self.raised or raised
+        if values.null_count == len(values):
+            return
+        ends = pc.min_max(_comparable(values, key_type))
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+
+    def stated(self, key_type: str) -> ChunkStatistics:
+        """Return the statistics; of a row group in which the expression raises, nothing is known."""
+        if self.raised:
+            return footer_bounds.ChunkStatistics(None, None, None, self.rows, 0, False)
+        low, high = _bound(self.low, key_type), _bound(self.high, key_type)
+        if low is None or high is None:
+            low = high = None
+        return footer_bounds.ChunkStatistics(
+            low, high, self.nulls, self.rows, 0, low is not None or self.low is None
+        )
+
+
+def computed_statistics(pieces: Computed, term: IndexedTerm, starts: Longs) -> list[ChunkStatistics]:
+    """Return the statistics of an expression per row group; bounds of texts are bytes, others are ranks.
+
+    `starts`: the first row of each row group, and the number of rows as the last item.
+    """
+    key_type = key_type_of(term.type)
+    groups = [_Group() for _ in starts[1:]]
+    for group, values, raised in _by_group(pieces, starts):
+        groups[group].add(values, raised, key_type)
+    return [group.stated(key_type) for group in groups]
+
+
+def _by_group(pieces: Computed, starts: Longs) -> Iterator[tuple[int, pa.Array, bool]]:
+    """Yield number of row group, some of its values, and whether the expression raises for some of them."""
+    group = row = 0
+    for values, raised in pieces:
+        at, piece = 0, values.combine_chunks()
+        while at < len(piece):
+            while row >= starts[group + 1]:
+                group += 1
+            end = min(len(piece), at + int(starts[group + 1]) - row)
+            yield group, piece.slice(at, end - at), raised is not None and bool(raised[at:end].any())
+            row, at = row + end - at, end
+
+
+def _comparable(values: pa.Array, key_type: str) -> pa.Array:
+    """Return values as bytes that sort as the values do: texts as they are, other values as keys."""
+    if not is_textual(key_type):
+        return encode_array(values, key_type)
+    if pa.types.is_dictionary(values.type):
+        # Only the codes that occur: the dictionary may be that of more row groups.
+        values = pc.take(values.dictionary, pc.drop_null(pc.unique(values.indices)))
+    return pc.cast(values, pa.binary())
+
+
+def _bound(key: bytes | None, key_type: str) -> Any:
+    """Return a bound: a text as its bytes, a number as its rank; None if the rank has more than 64 bits."""
+    if key is None or is_textual(key_type):
+        return key
+    number = int.from_bytes(key, "big")
+    rank = number if len(key) == 1 else number - (1 << 8 * len(key) - 1)
+    return rank if rank in _NUMBERS else None
+
 
 SCHEMA = pa.schema(
     [
@@ -124,7 +215,7 @@ def _rows_of_values(
     rows = []
     for footer in footers:
         if footer.computed is not None:
-            groups = term_values.computed_statistics(footer.computed(term), term, footer.layout.starts)
+            groups = computed_statistics(footer.computed(term), term, footer.layout.starts)
             rows.append(_rows(term, enumerate(groups, first[footer.hash])))
     known = [table for table in rows if table is not None]
     return united(pa.concat_tables(known)) if known else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailbit.checkpoints.builds import Build, Builds, build_text
-from tailbit.index.maintenance.build_extent import BuildExtent, Extent
+from tailbit.index.maintenance.rebuild import BuildExtent, Extent
 
 NOTHING, WHOLE = Extent(), Extent(10, 1000, 5000)
 

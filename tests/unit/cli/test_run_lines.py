@@ -16,7 +16,7 @@ from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.lag import Lag
 from tailbit.cli.building import BuildLines
 from tailbit.cli.render import notice_lines, progress_lines
-from tailbit.index.maintenance.build_extent import BuildExtent, Extent
+from tailbit.index.maintenance.rebuild import BuildExtent, Extent
 from tailbit.streaming.metrics import Progress
 
 

@@ -17,8 +17,8 @@ from support.waiting import wait_until
 from tailbit.checkpoints.builds import Build, Builds
 from tailbit.checkpoints.claim import Claim
 from tailbit.index.maintenance.alter import alter
-from tailbit.index.maintenance.build_extent import Extent, build_extent_of
 from tailbit.index.maintenance.definitions import define
+from tailbit.index.maintenance.rebuild import Extent, build_extent_of
 from tailbit.index.model import Definition
 from tailbit.index.sql.ddl.parser import parse_statement
 from tailbit.index.sql.ddl.statements import CreateIndex
@@ -55,7 +55,7 @@ def drive_of(path: str, columns: list[str] | None, seen: list[dict[str, Any]]) -
     run = drive.indexer._run
 
     def run_and_add(tasks: Any) -> Any:
-        from tailbit.index.maintenance.build_extent import extent_of_records
+        from tailbit.index.maintenance.rebuild import extent_of_records
 
         results = run(tasks)
         build.add(extent_of_records(record for result in results for record in result.records))

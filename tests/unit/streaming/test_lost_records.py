@@ -13,7 +13,7 @@ from support.drive import Drive
 from support.tables import index_files, index_of, three_commits, truncated
 from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CorruptIndexError, IndexerRunningError, StorageError
-from tailbit.index.kinds.files.kind import FILES, FilesKind
+from tailbit.index.kinds.files import FILES, FilesKind
 from tailbit.index.kinds.settings import SettingsKind
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.model import TableEntry

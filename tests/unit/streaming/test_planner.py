@@ -8,7 +8,7 @@ import pytest
 
 from support.drive import Drive
 from support.tables import append
-from tailbit.index.maintenance.new_round import ask_for_round
+from tailbit.index.maintenance.create import ask_for_round
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.planner import CHECK_EVERY, Planner
 from tailbit.streaming.settings import StreamSettings

@@ -16,8 +16,7 @@ from support.definitions import define
 from support.drive import Drive, run_tasks
 from support.tables import index_of
 from tailbit.index.maintenance.merge import merge_due
-from tailbit.index.write.plan import TaskLimits
-from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.index.write.work import BuildTask, TaskLimits, TaskResult
 from tailbit.streaming.filler import Filler, SpacesAtWork
 from tailbit.streaming.indexer import RunTasks
 from tailbit.streaming.merging import Merger

@@ -11,7 +11,7 @@ import tailbit
 from support.delta_builder import DeltaBuilder, field_json
 from support.tables import index_of
 from tailbit.errors import UnknownColumnError
-from tailbit.index.kinds.rows import kind_of
+from tailbit.index.kinds.kind import kind_of
 from tailbit.index.maintenance.rebuild import rebuild
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tailbit.index.advice.estimate import distinct_keys, estimate
-from tailbit.index.advice.measure import Measure
+from tailbit.index.advice.estimate import Measure, distinct_keys, estimate
 
 MILLION = 1_000_000
 

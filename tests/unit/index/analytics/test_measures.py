@@ -17,7 +17,7 @@ import pytest
 import tailbit
 from support.tables import index_of
 from tailbit.errors import AggregateError, ColumnTypeError, UnknownColumnError
-from tailbit.index.analytics.aggregates import Totals
+from tailbit.index.analytics.measures import Totals
 from tailbit.tables.model import Column, DataType
 
 ROWS = 4_000

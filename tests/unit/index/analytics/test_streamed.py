@@ -14,7 +14,7 @@ import tailbit
 from support.function_cells import rows
 from support.tables import index_of
 from tailbit.errors import ColumnTypeError, UnknownColumnError
-from tailbit.index.analytics.terms import is_counted
+from tailbit.index.analytics.facets import is_counted
 
 NUMBERS = ["b", "sh", "i", "l", "f", "d", "p", "q"]
 OTHERS = ["s", "n", "t", "x", "dt", "ts", "nt", "bo"]

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tailbit.index.grouping import tally
+from tailbit.index.grouping import counting
+from tailbit.index.grouping.counting import Tally
 from tailbit.index.grouping.dictionary import Dictionary, first_in_order, full_keys
 from tailbit.index.grouping.groups import Groups
-from tailbit.index.grouping.tally import Tally
 from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.tables.model import Column, DataType
 
@@ -61,10 +61,10 @@ def test_each_key_has_the_rows_of_all_batches(
     gathered: int,
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr(tally, "_CLOSE", close)
-    monkeypatch.setattr(tally, "_PLACES", close << 15)
-    monkeypatch.setattr(tally, "_MANY", many)
-    monkeypatch.setattr(tally, "_GATHERED", gathered)
+    monkeypatch.setattr(counting, "_CLOSE", close)
+    monkeypatch.setattr(counting, "_PLACES", close << 15)
+    monkeypatch.setattr(counting, "_MANY", many)
+    monkeypatch.setattr(counting, "_GATHERED", gathered)
     whole = pa.array(values, type_)
     coded = pa.array(values[::-1], type_).dictionary_encode()
     counts = np.arange(1, len(values) + 1)

@@ -6,8 +6,7 @@ import pytest
 
 from support.index_records import record
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.files.rows import files_to_arrow
+from tailbit.index.kinds.files import FILES, files_to_arrow
 from tailbit.tables.storage import LocalStorage
 
 

@@ -18,16 +18,13 @@ from support.delta_builder import DeltaBuilder
 from support.index_records import ledger, settings
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
-from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.kind import CheckedSource, Entering, Kind, Problem, View
-from tailbit.index.kinds.merging import Merged, MergeGroup
+from tailbit.index.kinds.files import FILES
+from tailbit.index.kinds.kind import CheckedSource, Entering, Kind, Merged, MergeGroup, Problem, View
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.merge import merge_all
+from tailbit.index.maintenance.repair import Scrubber, damage_named, mend, why_damaged
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.query.coverage import cover
-from tailbit.index.repair.damage import damage_named, why_damaged
-from tailbit.index.repair.mend import mend
-from tailbit.index.repair.scrub import Scrubber
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.verification.verify import Report, verify
 from tailbit.index.write.run import run_task

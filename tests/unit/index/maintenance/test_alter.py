@@ -17,7 +17,7 @@ from support.tables import index_of
 from tailbit.checkpoints.recovery import Verdict
 from tailbit.errors import ColumnTypeError, NoIndexError, UnknownColumnError, UsageError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
-from tailbit.index.store.statistics import statistics_of
+from tailbit.index.store.state import statistics_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
 from tailbit.upkeep.status import status_of

@@ -20,7 +20,7 @@ from support.waiting import HANG_S
 from tailbit.base.faults import InjectedFaultError
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import encode_array
-from tailbit.index.kinds.merging import size_class
+from tailbit.index.kinds.kind import size_class
 from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
 from tailbit.index.maintenance.merge import merge_all, merge_due, run_merge
 from tailbit.index.model import FileRecord

@@ -15,9 +15,9 @@ from deltalake import write_deltalake
 import tailbit
 from support.index_records import counts, ledger, new_index, record
 from support.tables import index_of
-from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.files import FILES
 from tailbit.index.maintenance.merge import merge_all
-from tailbit.index.maintenance.sweep import KEPT_S, LIST_EVERY_S, UNCOMMITTED_HOURS, Sweeper
+from tailbit.index.maintenance.vacuum import KEPT_S, LIST_EVERY_S, UNCOMMITTED_HOURS, Sweeper
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import LocalStorage
 

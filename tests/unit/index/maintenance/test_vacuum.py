@@ -11,7 +11,7 @@ from tailbit.base.faults import InjectedFaultError
 from tailbit.index.maintenance import vacuum as vacuuming
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import vacuum
-from tailbit.index.store import stored_checkpoints
+from tailbit.index.store import stored_log
 from tailbit.index.store.table import MetadataTable
 
 HOUR_MS = 3_600_000
@@ -32,9 +32,7 @@ def merged_index(path: Path) -> MetadataTable:
 
 @pytest.fixture(autouse=True)
 def quick_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        stored_checkpoints.CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds"
-    )
+    monkeypatch.setitem(stored_log.CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
 
 
 def on_disk(path: Path) -> set[str]:
@@ -84,9 +82,9 @@ def test_vacuum_spares_files_removed_a_moment_ago_though_the_log_is_cleaned_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        stored_checkpoints.CONFIGURATION,
+        stored_log.CONFIGURATION,
         "delta.deletedFileRetentionDuration",
-        stored_checkpoints.TOMBSTONE_RETENTION,
+        stored_log.TOMBSTONE_RETENTION,
     )
     index = merged_index(tmp_path)
     before = on_disk(tmp_path)
@@ -125,7 +123,7 @@ def test_commits_that_another_writer_cleans_up_meanwhile_do_not_disturb_a_vacuum
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, named = new_index(str(tmp_path)), vacuuming._named
-    while index.version <= stored_checkpoints.LOG_CHECKPOINT_EVERY:
+    while index.version <= stored_log.LOG_CHECKPOINT_EVERY:
         index.commit([record(f"{index.version}.parquet")], [], ledger(index.version))
     cleaned: list[Path] = []
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tailbit.index.parquet.sorted_rows import GROUP_BYTES
+from tailbit.index.index_files import GROUP_BYTES
 from tailbit.index.postings.codes import CODES, codes_of
 from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.postings.segment import Segment

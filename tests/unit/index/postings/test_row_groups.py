@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from support.encodings import postings_of
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
-from tailbit.index.parquet.index_file import write_index_file
+from tailbit.index.index_files import write_index_file
 from tailbit.index.postings import row_groups
 from tailbit.index.postings.layout import SHARED
 from tailbit.index.postings.postings import JointPostings, Postings, write_row_groups, write_segment

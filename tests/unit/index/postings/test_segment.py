@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from support.encodings import postings_of
 from support.index_records import unchecked_segment
 from tailbit.errors import CorruptIndexError
-from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
+from tailbit.index.index_files import GROUP_BYTES, GROUP_ROWS
 from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.postings.segment import Segment
 from tailbit.tables.storage import LocalStorage, Storage

@@ -10,7 +10,7 @@ from support.tuples import encode_tuples
 from tailbit.index.roaring import tuples
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.tuples import collected_tuples
-from tailbit.index.write.spilling import SpillingCoding
+from tailbit.index.write.posting import SpillingCoding
 
 TYPE = "tuple(integer,string)"
 

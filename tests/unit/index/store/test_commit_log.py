@@ -20,8 +20,8 @@ from tailbit.errors import IndexLogError
 from tailbit.index.maintenance.definitions import add
 from tailbit.index.maintenance.vacuum import referenced
 from tailbit.index.model import Definition
-from tailbit.index.store import stored_checkpoints, stored_log
-from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY, last_checkpoint
+from tailbit.index.store import stored_log
+from tailbit.index.store.stored_log import LOG_CHECKPOINT_EVERY, last_checkpoint
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage
@@ -121,7 +121,7 @@ def test_a_log_checkpoint_holds_what_all_commits_say_without_tombstones_that_are
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     minutes = [0]
-    for module in (stored_checkpoints, stored_log):
+    for module in (stored_log, stored_log):
         monkeypatch.setattr(module, "now_ms", lambda: minutes[0] * 60_000)
     index = new_index(str(tmp_path))
     while index.version < 3 * LOG_CHECKPOINT_EVERY:
@@ -132,7 +132,7 @@ def test_a_log_checkpoint_holds_what_all_commits_say_without_tombstones_that_are
     for version in range(index.version + 1):
         lines = map(json.loads, (log / f"{version:020}.json").read_text().splitlines())
         for action in (line for line in lines if "commitInfo" not in line):
-            [(name, value)] = stored_checkpoints.storable(action).items()
+            [(name, value)] = stored_log.storable(action).items()
             key = "file" if name in ("add", "remove") else name
             newest[key, value.get("path", value.get("appId"))] = (name, value)
     kept_ms = (minutes[0] - 10) * 60_000
@@ -143,7 +143,7 @@ def test_a_log_checkpoint_holds_what_all_commits_say_without_tombstones_that_are
     ]
     stored = [
         (name, {key: value for key, value in fields.items() if value is not None})
-        for row in stored_checkpoints.read_log_checkpoint(index.storage, index.version).to_pylist()
+        for row in stored_log.read_log_checkpoint(index.storage, index.version).to_pylist()
         for name, fields in row.items()
         if fields is not None
     ]
@@ -211,7 +211,7 @@ def test_a_writer_killed_before_the_first_commit_leaves_a_folder_in_which_an_ind
 def test_a_writer_that_slept_does_not_put_the_hint_back_to_its_older_log_checkpoint(tmp_path: Path) -> None:
     index = young(tmp_path / "t")
     older = LOG_CHECKPOINT_EVERY
-    rows = stored_checkpoints.read_log_checkpoint(index.storage, older)
+    rows = stored_log.read_log_checkpoint(index.storage, older)
     index.checkpoint_log()
-    stored_checkpoints.StoredCheckpoints(index.storage, index.path).put(older, rows)
+    stored_log.StoredCheckpoints(index.storage, index.path).put(older, rows)
     assert last_checkpoint(index.storage) == index.version > older

@@ -11,7 +11,7 @@ import tailbit
 from support.drive import Drive
 from support.tables import index_of, three_commits
 from tailbit.errors import IndexLogError
-from tailbit.index.maintenance.sweep import Sweeper
+from tailbit.index.maintenance.vacuum import Sweeper
 from tailbit.index.store.table import MetadataTable
 
 

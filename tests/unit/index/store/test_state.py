@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.index_records import ledger, new_index, record, segment
-from tailbit.index.kinds.rows import kind_of
+from tailbit.index.kinds.kind import kind_of
 from tailbit.index.kinds.schemas import BITMAP_INDEX, KINDS
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.store import state

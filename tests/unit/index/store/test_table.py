@@ -23,13 +23,13 @@ from tailbit.errors import (
     IndexLogError,
     NoIndexError,
 )
-from tailbit.index.kinds.bloom_filter import rows as bloom_filter
-from tailbit.index.kinds.bloom_filter.kind import BLOOM_FILTER
+from tailbit.index.kinds import bloom_filter as bloom_filter
+from tailbit.index.kinds.bloom_filter import BLOOM_FILTER
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.kinds.column_stats.rows import directory
 from tailbit.index.kinds.schemas import FILES, KINDS, LEDGER, SETTINGS
 from tailbit.index.kinds.settings import NEWEST_FORMAT
-from tailbit.index.store import stored_checkpoints
+from tailbit.index.store import stored_log
 from tailbit.index.store.table import MetadataTable
 
 
@@ -332,14 +332,12 @@ def test_a_query_process_imports_no_deltalake(tmp_path: Path) -> None:
 def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(stored_checkpoints.CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
-    monkeypatch.setitem(
-        stored_checkpoints.CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds"
-    )
+    monkeypatch.setitem(stored_log.CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(stored_log.CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
     index = new_index(str(tmp_path))
     for i in range(130):
         index.commit([], [], ledger(i))
-    assert len(list((tmp_path / "_delta_log").glob("*.json"))) <= 3 * stored_checkpoints.LOG_CHECKPOINT_EVERY
+    assert len(list((tmp_path / "_delta_log").glob("*.json"))) <= 3 * stored_log.LOG_CHECKPOINT_EVERY
     found = MetadataTable.open(str(tmp_path))
     assert (found.version, found.state.seq, found.state.ledger) == (130, 130, index.state.ledger)
     newest = max((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
@@ -349,7 +347,7 @@ def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(
 def test_a_reader_that_slept_past_the_cleanup_of_the_log_finds_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(stored_checkpoints.CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(stored_log.CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
     writer = new_index(str(tmp_path))
     writer.commit([record("a")], [], ledger(0))
     reader = MetadataTable.open(str(tmp_path))

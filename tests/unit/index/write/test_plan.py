@@ -8,8 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailbit.index.model import FileRecord
-from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record, weight
-from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, Rehide, Replace, Repost
+from tailbit.index.write.work import (
+    BuildTask,
+    Enter,
+    FileWork,
+    Leave,
+    Rehide,
+    Replace,
+    Repost,
+    TaskLimits,
+    pack,
+    plan_work,
+    uncounted_record,
+    weight,
+)
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.model import FileSlice
 

@@ -15,12 +15,12 @@ import pytest
 from support.built import Built
 from support.delta_builder import DeltaBuilder
 from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError
-from tailbit.index.kinds.rows import kind_of
+from tailbit.index.kinds.kind import kind_of
 from tailbit.index.model import IndexFile
 from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write import counting
-from tailbit.index.write import hidden as hidden_rows
+from tailbit.index.write import counting as hidden_rows
 from tailbit.index.write.run import run_task
 from tailbit.tables.cache import Cache
 from tailbit.tables.parquet.data_file import footer_hash

@@ -23,8 +23,8 @@ from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.roaring.coding import Coding
 from tailbit.index.roaring.elements import ElementCoding
 from tailbit.index.roaring.leading import order_of_texts
-from tailbit.index.write import spilling
-from tailbit.index.write.spilling import SpillingCoding
+from tailbit.index.write import posting
+from tailbit.index.write.posting import SpillingCoding
 from tailbit.tables.storage import open_storage
 from tailbit.tables.storage.scratch import Scratch
 
@@ -182,7 +182,7 @@ def test_files_of_an_index_are_the_same_bytes_whether_keys_were_spilled_or_not(
     for held in (1 << 40, 1_000):
         numbers = count(1)
         monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=next(numbers) << 96 | next(numbers)))  # noqa: B023
-        monkeypatch.setattr(spilling, "HELD_BYTES", held)
+        monkeypatch.setattr(posting, "HELD_BYTES", held)
         drive = Drive(
             str(tmp_path / "t"), str(tmp_path / f"index-{held}"), ["text", "elements", "nested.text"]
         )
@@ -196,7 +196,7 @@ def test_files_of_an_index_are_the_same_bytes_whether_keys_were_spilled_or_not(
 
 _CHILD = """
 import pathlib, pyarrow as pa
-from tailbit.index.write.spilling import SpillingCoding
+from tailbit.index.write.posting import SpillingCoding
 def peak():
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) >> 10

@@ -22,7 +22,7 @@ from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.model import RAISED_KEY, raised_id
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write import posting, together
+from tailbit.index.write import posting, run
 from tailbit.index.write.posting import Claim, DataFiles
 from tailbit.index.write.work import TaskColumn
 from tailbit.tables import open_table
@@ -92,7 +92,7 @@ def test_columns_laid_out_together_have_the_postings_and_counts_of_each_by_itsel
     other = str(tmp_path / "other")
     shutil.copytree(table.path, other)
     index = drained(table.path)
-    monkeypatch.setattr(together, "FEW_ROWS", 0)
+    monkeypatch.setattr(run, "FEW_ROWS", 0)
     alone = drained(other)
     assert contents_of(index.path) == contents_of(alone.path)
     assert raised_rows(index) == raised_rows(alone)
@@ -156,8 +156,8 @@ def test_files_in_another_order_than_that_of_their_row_space_have_their_rows(tab
     straight, turned = (
         [(part.owners, part.keys, part.cardinality, part.sparse) for part in parts]
         for parts in (
-            together.post_all(data, columns, claims, {}, lambda _: tallies[0]),
-            together.post_all(data, columns, claims[::-1], {}, lambda _: tallies[1]),
+            run.post_all(data, columns, claims, {}, lambda _: tallies[0]),
+            run.post_all(data, columns, claims[::-1], {}, lambda _: tallies[1]),
         )
     )
     assert straight[0][1].equals(turned[0][1])

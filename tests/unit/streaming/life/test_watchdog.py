@@ -19,8 +19,7 @@ from support.tables import index_of
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.errors import HungError, NotDrainedError, TailbitError
-from tailbit.index.write.plan import TaskLimits
-from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.index.write.work import BuildTask, TaskLimits, TaskResult
 from tailbit.streaming.filler import Filler, FillThread
 from tailbit.streaming.life import watchdog
 from tailbit.streaming.life.processes import below_this

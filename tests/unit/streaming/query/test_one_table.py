@@ -20,7 +20,7 @@ from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import NotATableError, TailbitError
-from tailbit.index.maintenance.new_round import ask_for_round
+from tailbit.index.maintenance.create import ask_for_round
 from tailbit.streaming.executors import ThreadExecutor
 from tailbit.streaming.query import one_table
 from tailbit.streaming.query.launch import Prepared, prepare, table_at_work

@@ -13,7 +13,7 @@ from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import StorageError
-from tailbit.index.maintenance.build_extent import BuildExtent, Extent
+from tailbit.index.maintenance.rebuild import BuildExtent, Extent
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.seen.page import ORDER, status_page

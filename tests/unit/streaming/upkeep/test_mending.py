@@ -31,7 +31,7 @@ from support.tables import (
 from tailbit.errors import CorruptIndexError, IndexLogError, StorageError
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.kind import Blame, Problem
-from tailbit.index.repair.damage import why_damaged
+from tailbit.index.maintenance.repair import why_damaged
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.upkeep.mending import Mender

@@ -10,8 +10,8 @@ from support.index_records import counts, ledger, new_index, record
 from support.waiting import wait_until
 from tailbit.errors import NoIndexError
 from tailbit.index.maintenance.merge import merge_all
-from tailbit.index.maintenance.sweep import Sweeper, Swept
-from tailbit.index.repair.scrub import Scrubber
+from tailbit.index.maintenance.repair import Scrubber
+from tailbit.index.maintenance.vacuum import Sweeper, Swept
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.streaming.upkeep.sweeping import Upkeep

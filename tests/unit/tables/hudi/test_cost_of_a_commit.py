@@ -11,7 +11,7 @@ import pytest
 
 from support.drive import Drive
 from support.hudi_made import Made, updates
-from tailbit.index.write import hidden
+from tailbit.index.write import counting
 from tailbit.tables.hudi.log_files import records
 from tailbit.tables.hudi.log_files.plan import MergePlan
 from tailbit.tables.hudi.log_files.slices import MergedRows
@@ -42,8 +42,8 @@ def test_rows_that_stay_hidden_are_not_read_from_the_index(
 ) -> None:
     drive = Drive(made.path, Path(made.path) / "_tailbit", ["city"])
     drive.drain()
-    opened = Mock(side_effect=hidden.MetadataTable.open)
-    monkeypatch.setattr(hidden, "MetadataTable", Mock(open=opened))
+    opened = Mock(side_effect=counting.MetadataTable.open)
+    monkeypatch.setattr(counting, "MetadataTable", Mock(open=opened))
     made.write(updates([40], 9))
     [outcome] = drive.drain()
     # The base file, three blocks that the new one may have hidden rows of, and the new one.

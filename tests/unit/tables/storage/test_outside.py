@@ -13,7 +13,7 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from tailbit.errors import CorruptIndexError, UnsafePathError, UsageError
-from tailbit.index.parquet.index_file import open_index_file
+from tailbit.index.index_files import open_index_file
 from tailbit.tables import open_table
 from tailbit.tables.storage import NO_OPTIONS, LocalStorage, StorageOptions, open_storage
 

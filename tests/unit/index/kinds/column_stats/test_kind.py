@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from support.column_stats import StatsOfFiles, column, definition
+from tailbit.index.kinds.column_stats.access import ColumnStats
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
-from tailbit.index.kinds.column_stats.reader import ColumnStats
-from tailbit.index.kinds.merging import MergeGroup
+from tailbit.index.kinds.kind import MergeGroup
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema

@@ -14,8 +14,8 @@ import pytest
 
 from tailbit.base.faults import InjectedFaultError
 from tailbit.errors import CorruptIndexError, StorageError
+from tailbit.index.index_files import open_index_file, write_index_file, write_parquet
 from tailbit.index.model import IndexFile
-from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
 from tailbit.tables.storage import LocalStorage, Storage
 
 SCHEMA = pa.schema([("n", pa.int64()), ("t", pa.string())])
@@ -137,7 +137,7 @@ def test_a_fault_leaves_a_whole_file_or_none(
 FULL = """
 import sys, pyarrow as pa
 from tailbit.errors import StorageError
-from tailbit.index.parquet.index_file import write_index_file, write_parquet
+from tailbit.index.index_files import write_index_file, write_parquet
 from tailbit.tables.storage import LocalStorage, Storage
 import random, resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -1,10 +1,11 @@
-"""Removal of the damaged parts of an index in one commit, after which the indexer builds them again.
+"""Repair of an index: damaged parts are found, taken out in one commit, and built again by the indexer.
 
-A damaged segment (file of postings) is removed with all segments of its row space and all claims (ranges of
-data files) there: these data files become uncovered, so that queries scan them. Their value counts stay. New
-settings of the same content then open a round, in which the indexer looks at every file, as for an added
-column: the indexer finds the files without postings, and indexes them again. Of the data, nothing but
-hidden rows is read here.
+Removal of the damaged parts of an index in one commit, after which the indexer builds them again. A damaged
+segment (file of postings) is removed with all segments of its row space and all claims (ranges of data files)
+there: these data files become uncovered, so that queries scan them. Their value counts stay. New settings of
+the same content then open a round, in which the indexer looks at every file, as for an added column: the
+indexer finds the files without postings, and indexes them again. Of the data, nothing but hidden rows is read
+here.
 
 | damaged | removed | the indexer then |
 |---|---|---|
@@ -14,11 +15,17 @@ hidden rows is read here.
 | file records | their files, written again from memory | nothing |
 | ledger or settings | that file, written again from memory | nothing |
 | another kind | that file: queries do without its rows | builds all files for the kind's definitions again |
+
+Background reading of the files of an index in turn, so that damage is found before a query meets it. A file
+that is missing or of another size is found at once; an altered file is found within a round through the whole
+index, of which each pass reads a part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,21 +33,131 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import CorruptIndexError, SourceError
-from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.files.rows import files_to_arrow, reclaimed
+from tailbit.base.errors import CorruptIndexError, SourceError, StorageError
+from tailbit.index.kinds.files import FILES, files_to_arrow, reclaimed
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, write_hidden_rows
-from tailbit.index.kinds.kind import Kind
+from tailbit.index.kinds.kind import Blame, Kind, Problem, kind_of
 from tailbit.index.kinds.ledger import LEDGER
-from tailbit.index.kinds.rows import kind_of
+from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.maintenance.alter import retried
 from tailbit.index.model import FileRecord, IndexFile, Ledger
-from tailbit.index.repair.damage import Damage, spaces_of, why_damaged
+from tailbit.index.postings.layout import NAME as POSTINGS
+from tailbit.index.postings.segment import Segment
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
+
+PASSING = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTCONN}
+    | {errno.ETIMEDOUT, errno.EINTR, errno.EAGAIN, errno.EBUSY, errno.EHOSTDOWN, errno.ENETDOWN}
+)
+"""Errors of the operating system that say nothing about the bytes of a file."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """The damaged parts of an index.
+
+    `files`: index files that cannot be read. `spaces`: row spaces whose postings contradict the data.
+    `counts`: the value counts are wrong. `hidden`: the hidden rows are wrong. `records`: the records are not
+    those of the source's files.
+    """
+
+    files: frozenset[str] = frozenset()
+    spaces: frozenset[str] = frozenset()
+    counts: bool = False
+    hidden: bool = False
+    records: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.spaces or self.counts or self.hidden or self.records)
+
+    def with_all(self, others: Iterable[Damage]) -> Damage:
+        """Return the union of this damage and others."""
+        damage = self
+        for other in others:
+            damage = Damage(
+                damage.files | other.files,
+                damage.spaces | other.spaces,
+                damage.counts or other.counts,
+                damage.hidden or other.hidden,
+                damage.records or other.records,
+            )
+        return damage
+
+
+def damage_named(error: CorruptIndexError) -> Damage:
+    """Return the damage named by an error: a file of the index, or the counts of a data file.
+
+    The counts of a data file are lost if the file is gone and the postings or hidden rows by which it was
+    counted are gone too: then everything is counted again.
+    """
+    file = str(error.fields.get("file", ""))
+    return Damage(files=frozenset({file})) if file.startswith("kind=") else Damage(counts=True)
+
+
+def is_of_records(error: CorruptIndexError) -> bool:
+    """Return whether an error names file records, ledger or settings, without which no part can be mended."""
+    return kind_of(str(error.fields.get("file"))) in (FILES.name, LEDGER.name, SETTINGS.name)
+
+
+def damage_of(problems: Sequence[Problem]) -> Damage:
+    """Return all that the problems blame; nothing if the source is at fault."""
+    return Damage().with_all(map(_damage, problems))
+
+
+def _damage(problem: Problem) -> Damage:
+    if problem.blame is Blame.FILE and not problem.name.startswith("kind="):
+        # The counts of a data file rest on index files that are lost.
+        return Damage(counts=True)
+    if problem.blame is Blame.FILE:
+        return Damage(files=frozenset({problem.name}))
+    if problem.blame is Blame.SPACE:
+        return Damage(spaces=frozenset({problem.name}))
+    return Damage(
+        counts=problem.blame is Blame.COUNTS,
+        hidden=problem.blame is Blame.HIDDEN,
+        records=problem.blame is Blame.RECORDS,
+    )
+
+
+def why_damaged(storage: Storage, path: str, kinds: Kinds = KINDS) -> str | None:
+    """Return why a file of an index cannot be read as written, or None if it can. Cost: reads all of it.
+
+    A file of a kind that this release does not know is skipped, because only the release that writes it can
+    check it.
+
+    Raises:
+        StorageError: the store fails for a reason that says nothing about the file: no handles, no rights.
+    """
+    kind = kinds.of(path)
+    if kind is None:
+        return None
+    try:
+        kind.read_whole(storage, path)
+    except CorruptIndexError as damage:
+        _pass_on(damage.__cause__, path)
+        return str(damage.fields.get("reason"))
+    except (pa.ArrowException, ValueError, OSError) as damage:
+        _pass_on(damage, path)
+        return str(damage)
+    return None
+
+
+def _pass_on(cause: BaseException | None, path: str) -> None:
+    if isinstance(cause, StorageError):
+        raise cause
+    if isinstance(cause, OSError) and cause.errno in PASSING:
+        raise StorageError(path=path, reason=cause.strerror or str(cause)) from cause
+
+
+def spaces_of(state: IndexState, damage: Damage) -> set[str]:
+    """Return the row spaces with damaged segments or postings; a segment's file name holds its row space."""
+    of_files = {Segment(state.storage, path).space for path in damage.files if kind_of(path) == POSTINGS}
+    return of_files | damage.spaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +333,79 @@ def _ledger(state: IndexState, records: dict[str, FileRecord]) -> Ledger | None:
         for now in [state.recorded.get(path)]
     )
     return replace(ledger, uncounted=ledger.uncounted + fewer)
+
+
+BYTES_A_PASS = 64 << 20
+"""Bytes of index files that a pass reads, and at least one file."""
+
+
+class Scrubber:
+    """Reader of the files of one index, pass by pass; it needs an `index` object of its own.
+
+    `last`: the file that was read last, after which the next pass goes on.
+
+    Cost of a pass: a listing of each kind's folder, and the files that it reads. `is_through`: the last pass
+    came to the end of a round through the whole index.
+    """
+
+    def __init__(self, index: MetadataTable, bytes_a_pass: int = BYTES_A_PASS, last: str = "") -> None:
+        self._index, self._bytes = index, bytes_a_pass
+        self.last = last
+        self.is_through = False
+
+    def look(self) -> list[CorruptIndexError]:
+        """Return the damage that one pass finds in the newest version, one error per file.
+
+        Raises:
+            StorageError: the store refused.
+            NoIndexError: the index has been deleted.
+        """
+        self._index.refresh()
+        damaged = {path: reason for path, reason in self._of_sizes().items() if path in self._live_now()}
+        for path in self._next():
+            reason = why_damaged(self._index.storage, path, self._index.kinds)
+            if reason is not None and path in self._live_now():
+                damaged[path] = reason
+        return [CorruptIndexError(file=path, reason=reason) for path, reason in sorted(damaged.items())]
+
+    def _live_now(self) -> dict[str, object]:
+        """Return the live files after a refresh, since files that left the index may be gone from disk."""
+        self._index.refresh()
+        return dict(self._index.state.files)
+
+    def _of_sizes(self) -> dict[str, str]:
+        """Return the live files that are missing or of another size than their commit says, and the reason.
+
+        Files of a kind that this release does not know are skipped.
+        """
+        kinds = self._index.kinds
+        live = {path: file for path, file in self._index.state.files.items() if kinds.of(path) is not None}
+        sizes = {
+            f"kind={kind.name}/{entry.name}": entry.size
+            for kind in kinds
+            for entry in self._index.storage.list(f"kind={kind.name}")
+        }
+        out = {}
+        for path, file in live.items():
+            if path not in sizes:
+                out[path] = "it is missing"
+            elif sizes[path] != file.size:
+                out[path] = f"it has {sizes[path]} bytes, {file.size} were written"
+        return out
+
+    def _next(self) -> list[str]:
+        """Return the files to read in this pass, by path."""
+        files = self._index.state.files
+        paths = sorted(files)
+        at = bisect_right(paths, self.last) % max(1, len(paths))
+        chosen: list[str] = []
+        total = 0
+        self.is_through = True
+        for number, path in enumerate([*paths[at:], *paths[:at]]):
+            total += files[path].size
+            if chosen and total > self._bytes:
+                self.is_through = number >= len(paths) - at
+                break
+            chosen.append(path)
+        self.last = chosen[-1] if chosen else ""
+        return chosen

@@ -28,7 +28,7 @@ from tailbit.errors import (
     SettingsError,
 )
 from tailbit.index.kinds.settings import NEWEST_FORMAT
-from tailbit.index.maintenance.start_over import start_over
+from tailbit.index.maintenance.create import start_over
 from tailbit.index.model import IndexFile
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import NO_OPTIONS, open_storage

@@ -18,7 +18,7 @@ import tailbit
 from support.drive import Drive
 from support.tables import flipped_pages, index_files
 from tailbit.errors import ColumnTypeError, StatementError
-from tailbit.index.kinds.bloom_filter.rows import SCHEMA, kept
+from tailbit.index.kinds.bloom_filter import SCHEMA, kept
 from tailbit.index.kinds.settings import BLOOM_FORMAT
 
 ROWS, GROUP = 1200, 200

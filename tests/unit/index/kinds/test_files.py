@@ -5,8 +5,7 @@ import random
 import pytest
 
 from support.index_records import record
-from tailbit.index.kinds.files.recorded import RecordedFiles
-from tailbit.index.kinds.files.rows import files_to_arrow
+from tailbit.index.kinds.files import RecordedFiles, files_to_arrow
 from tailbit.index.model import FileRecord
 
 

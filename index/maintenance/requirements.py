@@ -1,4 +1,4 @@
-"""The definitions that each data file of a table wants: this module alone decides them.
+"""The definitions that each data file of a table requires: this module alone decides them.
 
 The planner, the plan of a batch, the filler, `status` and REBUILD call it.
 """

@@ -1,0 +1,506 @@
+"""Kind `bloom_filter`: Bloom filters of columns, for row groups whose data files have no filters.
+
+A row is the filter of one column in one row group of a data file. Where the data file has a filter of its
+own, the row has none, since questions read the data file's filter. The hash of its footer identifies a data
+file. Files of equal footers may hold different values: each file adds rows, and a row group
+may hold a value if any of its rows says so.
+
+    column  key_type  footer  unit  rows    filter
+    id      integer   9f3c    0     100000  131072 bytes
+    id      integer   9f3c    1     40000   52448 bytes
+    uuid    string    9f3c    0     100000
+
+All filters of a column are read together and cached up to a limit of bytes; the lookup of a value tests one
+block of each filter. Every row may match in a row group without a filter, in a file that is not indexed, and
+for a condition that lists no values. No filter proves that a row has a value, so no row surely matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.lazy import lazy
+from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.row_space import Access, SpaceView, claims
+from tailbit.index.index_files import aligned, sort, write_index_file, write_parquet
+from tailbit.index.keys import encode_array, encode_value, key_type_of
+from tailbit.index.kinds import files
+from tailbit.index.kinds.files import FILES, RecordedPlaces
+from tailbit.index.kinds.kind import (
+    Blame,
+    CheckedSource,
+    Entering,
+    Kind,
+    Merged,
+    MergeGroup,
+    Problem,
+    View,
+    conform,
+    due_at_once,
+    due_by_size,
+    read_groups,
+    stored_type,
+)
+from tailbit.index.model import Definition, IndexFile
+from tailbit.index.ordered import Value
+from tailbit.index.predicate.tree import Leaf, Node
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, no_rows, numpy_of
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.index.evaluation.row_space import Access
+    from tailbit.index.kinds.kind import Entering
+    from tailbit.tables.parquet import bloom, data_file
+    from tailbit.tables.parquet import layout as parquet_layout
+    from tailbit.tables.parquet import rows as parquet_rows
+    from tailbit.tables.parquet.bloom import Hashes, Words
+    from tailbit.tables.parquet.data_file import DataFile
+else:
+    bloom = lazy("tailbit.tables.parquet.bloom")
+    data_file = lazy("tailbit.tables.parquet.data_file")
+    parquet_layout = lazy("tailbit.tables.parquet.layout")
+    parquet_rows = lazy("tailbit.tables.parquet.rows")
+
+
+@dataclass(frozen=True, eq=False)
+class Filters:
+    """The filters of one column of one key type, a row each.
+
+    `footers`: hash of the data file's footer. `units`: number of the row group in the data file; `rows`: its
+    row count. `starts`, `blocks`: first block of the filter in `words`, and its number of blocks; 0 blocks if
+    the index has no filter.
+    """
+
+    footers: pa.StringArray
+    units: Longs
+    rows: Longs
+    starts: Longs
+    blocks: Longs
+    words: Words
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Filters:
+        """Return the filters in some rows of the index.
+
+        Raises:
+            ValueError: a filter has no whole blocks.
+        """
+        blocks = _blocks(table)
+        data = b"".join(part for part in table["filter"].to_pylist() if part)
+        units, rows = (numpy_of(table[name], dtype=np.int64) for name in ("unit", "rows"))
+        words = np.frombuffer(data, dtype="<u4").reshape(-1, bloom.WORDS)
+        return cls(table["footer"].combine_chunks(), units, rows, np.cumsum(blocks) - blocks, blocks, words)
+
+    def may_hold(self, hashes: Hashes) -> Mask:
+        """Return, per row, whether its row group may hold one of the hashed values."""
+        may: Mask = self.blocks == 0
+        left = np.flatnonzero(~may)
+        starts, blocks = self.starts[left], self.blocks[left]
+        held = np.zeros(len(left), dtype=np.bool_)
+        for at in range(len(hashes)):
+            masks = bloom.masks_of(hashes[at : at + 1])
+            words = self.words[starts + bloom.blocks_of(hashes[at], blocks)]
+            held |= (words & masks == masks).all(axis=1)
+        may[left] = held
+        return may
+
+    def hold(self, numbers: Longs, hashes: Hashes) -> Mask:
+        """Return, per hash, whether a filter in rows `numbers` may hold it; True if a row has no filter."""
+        held: Mask = np.full(len(hashes), bool((self.blocks[numbers] == 0).any()))
+        for number in numbers.tolist():
+            start, blocks = int(self.starts[number]), int(self.blocks[number])
+            if blocks:
+                held |= bloom.Bloom(self.words[start : start + blocks]).may_hold(hashes)
+        return held
+
+
+def _blocks(table: pa.Table) -> Longs:
+    """Return the number of blocks of each row's filter; 0 for a row without a filter."""
+    filters = table["filter"].combine_chunks()
+    sizes = numpy_of(filled(pc.binary_length(filters), 0), dtype=np.int64)
+    if (sizes % bloom.BLOCK_BYTES).any() or (numpy_of(pc.is_valid(filters)) & (sizes == 0)).any():
+        raise ValueError("a Bloom filter has no whole blocks")
+    blocks: Longs = sizes // bloom.BLOCK_BYTES
+    return blocks
+
+
+_HELD: Cache[tuple[str, frozenset[str], str, str], Filters] = Cache(share(1 / 32))
+"""The filters that this process has read: by the root of the index, its files, column and key type."""
+
+
+class BloomFilters:
+    """Reader of the filters in the index files `paths`. Threads may share a reader."""
+
+    def __init__(self, storage: Storage, paths: Iterable[str]) -> None:
+        self._storage, self.paths = storage, frozenset(paths)
+
+    def of(self, column: Column) -> Filters:
+        """Return the filters of a column that were made with its present key type.
+
+        Raises:
+            CorruptIndexError: an index file is missing, truncated or altered.
+        """
+        key_type = key_type_of(column.type)
+        key = str(self._storage.root), self.paths, column.id, key_type
+        return _HELD.get(key, lambda: self._read(column.id, key_type))
+
+    def table(self, path: str, column: str) -> pa.Table:
+        """Return the rows of a column in one index file."""
+        rows = conform(read_groups(self._storage, path, "column", column, SCHEMA.names), SCHEMA)
+        return pc.filter(rows, pc.equal(rows["column"], arrow_scalar(column)))
+
+    def _read(self, column: str, key_type: str) -> tuple[Filters, int]:
+        tables = []
+        for path in sorted(self.paths):
+            rows = self.table(path, column)
+            tables.append(pc.filter(rows, pc.equal(rows["key_type"], arrow_scalar(key_type))))
+            try:
+                _blocks(tables[-1])
+            except ValueError as damage:
+                raise CorruptIndexError(file=path, reason=str(damage)) from damage
+        filters = Filters.of(pa.concat_tables([no_rows(SCHEMA), *tables]))
+        return filters, filters.words.nbytes + 64 * len(filters.units)
+
+
+def hashes_of_values(values: Sequence[Value], column: Column) -> Hashes:
+    """Return the hashes of values in the canonical form of a column's type."""
+    key_type = key_type_of(column.type)
+    return bloom.hashes_of_texts([encode_value(value, key_type) for value in values])
+
+
+@dataclass(frozen=True, eq=False)
+class BloomAccess(Access):
+    """Access to the Bloom filters of one definition; `columns`: the ids of its columns."""
+
+    definition: Definition
+    filters: BloomFilters
+    places: RecordedPlaces
+    columns: frozenset[str]
+    _placed: dict[tuple[SpaceView, str], _Placed] = field(default_factory=dict)
+
+    def serves(self, node: Node) -> bool:
+        """Return whether a condition lists values of one column of the definition."""
+        if not isinstance(node, Leaf) or node.column.partition or node.column.id not in self.columns:
+            return False
+        return stored_type(node.column) is not None and node.true.listed(bloom.MOST_VALUES) is not None
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return the rows of the row groups that may hold a value of a condition.
+
+        Raises:
+            CorruptIndexError: a file of filters is damaged.
+        """
+        if not isinstance(node, Leaf) or not self.serves(node):
+            return Bounds.between(EMPTY, space.visible)
+        filters = self.filters.of(node.column)
+        key = space, node.column.id
+        placed = self._placed.get(key)
+        if placed is None:
+            placed = self._placed[key] = self._place(filters, space)
+        values = node.true.listed(bloom.MOST_VALUES) or []
+        may = placed.judged(filters.may_hold(hashes_of_values(values, node.column)))
+        maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
+        return Bounds.between(EMPTY, maybe & space.visible)
+
+    def _place(self, filters: Filters, space: SpaceView) -> _Placed:
+        built = np.array([self.definition.id in built for built in space.column_sets], dtype=bool)
+        at = self.places.rows_at(space)
+        footers = pc.take(in_one(self.places.recorded["footer"]), arrow_array(at, mask=at < 0))
+        return _Placed.of(filters, space, footers, built[space.posted])
+
+
+class _Placed(NamedTuple):
+    """The row groups of a row space that have filters, and the positions of all other rows (`unknown`).
+
+    `order`: rows of the filters, sorted by data file and row group. `firsts`: where each row group begins in
+    `order`. `groups`: numbers of row groups, as `firsts` counts them; `bases`, `rows`: first position and row
+    count of each in the row space.
+    """
+
+    order: Longs
+    firsts: Longs
+    groups: Longs
+    bases: Longs
+    rows: Longs
+    unknown: BitMap
+
+    @classmethod
+    def of(cls, filters: Filters, space: SpaceView, footers: pa.StringArray, built: Mask) -> _Placed:
+        """Return where the row groups of a row space lie.
+
+        `footers`: per file, the hash of its footer. `built`: per file, whether the definition is built for
+        it. A file is unknown unless its filters are of row groups 0, 1, 2 ... with all rows of the file.
+        """
+        every = pc.unique(filters.footers)
+        owners = numpy_of(pc.index_in(filters.footers, value_set=every), dtype=np.int64)
+        order = np.lexsort((filters.units, owners))
+        owners, units, rows = owners[order], filters.units[order], filters.rows[order]
+        firsts = np.flatnonzero(
+            np.diff(owners, prepend=-1).astype(bool) | np.diff(units, prepend=-1).astype(bool)
+        )
+        owners, units, rows = owners[firsts], units[firsts], rows[firsts]
+        # One more owner, without row groups, stands for files that have no filters.
+        counts = np.bincount(owners, minlength=len(every) + 1)
+        starts = np.cumsum(counts) - counts
+        total = np.bincount(owners, weights=rows, minlength=len(every) + 1).astype(np.int64)
+        total[owners[units != np.arange(len(units)) - starts[owners]]] = -1
+        files = numpy_of(filled(pc.index_in(footers, value_set=every), len(every)), dtype=np.int64)
+        known = built & (total[files] == space.rows)
+        many = np.where(known, counts[files], 0)
+        before = np.repeat(np.cumsum(many) - many, many)
+        groups = np.repeat(starts[files], many) + np.arange(len(before)) - before
+        ends = np.cumsum(rows[groups])
+        begins = ends - rows[groups]
+        bases = np.repeat(space.bases, many) + begins - begins[before]
+        unknown = claims(space.bases[~known], space.rows[~known])
+        return cls(order, firsts, groups, bases, rows[groups], unknown)
+
+    def judged(self, may: Mask) -> Mask:
+        """Return, per row group, whether it may match; `may`: whether each filter passes a value."""
+        if not len(self.firsts):
+            return np.zeros(0, dtype=np.bool_)
+        passed: Mask = np.logical_or.reduceat(may[self.order], self.firsts)[self.groups]
+        return passed
+
+
+SCHEMA = pa.schema(
+    [
+        ("column", pa.string()),
+        ("key_type", pa.string()),
+        ("footer", pa.string()),
+        ("unit", pa.int64()),
+        ("rows", pa.int64()),
+        ("filter", pa.binary()),
+    ]
+)
+
+SORTED_BY = ("column", "key_type", "footer", "unit")
+
+FALSE_POSITIVES = 0.01
+"""Share of absent values that pass a filter; a filter then takes 1.3 bytes a value."""
+
+GROUP_BYTES = 4 << 20
+"""Bytes of filters, about, in a row group of an index file; a row group holds filters of one column."""
+
+
+def built(entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
+    """Yield the rows of columns in data files, column by column. Cost: their values are read and hashed."""
+    for column in sorted(columns, key=lambda column: column.id):
+        key_type = stored_type(column)
+        if key_type is not None:
+            for file in entering:
+                yield _rows(file, column, key_type)
+
+
+def _rows(file: Entering, column: Column, key_type: str) -> pa.Table:
+    """Return the rows of a column in a data file.
+
+    Raises:
+        DataFileError: the file cannot be read.
+    """
+    opened = file.open()
+    layout = parquet_layout.layout_of(opened.metadata, opened.tree, opened.head)
+    counts = np.diff(layout.starts).tolist()
+    steps = data_file.find_column(opened.tree, column, opened.path)
+    own = bloom.groups_with_filter(layout, steps[-1].first) if steps and not steps[-1].children else ()
+    filters = [
+        None if group in own else _filter(opened, column, key_type, group) for group in range(len(counts))
+    ]
+    many = len(counts)
+    return pa.table(
+        [
+            pa.repeat(column.id, many),
+            pa.repeat(key_type, many),
+            pa.repeat(file.footer, many),
+            pa.array(range(many), pa.int64()),
+            pa.array(counts, pa.int64()),
+            pa.array(filters, pa.binary()),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _filter(file: DataFile, column: Column, key_type: str, group: int) -> bytes:
+    """Return the filter of a column in one row group."""
+    values = data_file.read_columns(file, [column], [group])[column.id]
+    hashes = [hashes_of_keys(encode_array(chunk.drop_null(), key_type)) for chunk in values.chunks]
+    return bloom.Bloom.of(np.unique(np.concatenate([NO_HASHES, *hashes])), FALSE_POSITIVES).written()
+
+
+NO_HASHES: Hashes = np.zeros(0, dtype=np.uint64)
+
+
+def hashes_of_keys(keys: pa.BinaryArray) -> Hashes:
+    """Return the hashes of keys, none of them null."""
+    _, places, data = keys.buffers()
+    if not len(keys) or places is None:
+        return NO_HASHES
+    ends = np.frombuffer(places, np.int32, len(keys) + 1, 4 * keys.offset)
+    return bloom.hashes_of_bytes(ends.astype(np.int64), np.frombuffer(data or b"", np.uint8))
+
+
+def kept(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:
+    """Return the rows of some footers and columns, sorted, without duplicates."""
+    named = pc.is_in(rows["column"], value_set=pa.array(sorted(columns), pa.string()))
+    rows = sort(rows.filter(pc.and_(named, pc.is_in(rows["footer"], value_set=footers))), SORTED_BY)
+    again = np.logical_and.reduce([_as_before(rows[name].combine_chunks()) for name in SORTED_BY])
+    seen: set[tuple[object, ...]] = set()
+    first = np.ones(len(rows), dtype=np.bool_)
+    # Only rows of one row group of one footer can be equal, so no other filters become objects.
+    for at in np.flatnonzero(again | np.append(again[1:], False)[: len(again)]).tolist():
+        row = tuple(rows[name][at].as_py() for name in SCHEMA.names)
+        first[at] = row not in seen
+        seen.add(row)
+    return rows if first.all() else rows.filter(arrow_array(first))
+
+
+def _as_before(values: pa.Array) -> Mask:
+    """Return, per value, whether it equals the value before; there are no nulls."""
+    out = np.zeros(len(values), dtype=np.bool_)
+    out[1:] = numpy_of(pc.equal(values[1:], values[:-1]), dtype=np.bool_)
+    return out
+
+
+def grouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield rows, given column by column, as row groups of one column and some megabytes of filters."""
+    whole = (table for table in tables if len(table))
+    for _, own in groupby(whole, key=lambda table: table["column"][0].as_py()):
+        rows = pa.concat_tables(own).combine_chunks()
+        sizes = numpy_of(pc.fill_null(pc.binary_length(rows["filter"]), 0), dtype=np.int64)
+        parts = np.cumsum(sizes) // GROUP_BYTES
+        cuts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(rows)]
+        yield from (rows.slice(low, high - low) for low, high in pairwise(cuts))
+
+
+_SAMPLED = 8
+"""Number of files whose values a verification reads."""
+
+
+class BloomFilterKind(Kind["BloomFilters"]):
+    """Kind whose rows are each the filter of one column in one row group of a data file."""
+
+    name: ClassVar[str] = "bloom_filter"
+    defined: ClassVar[bool] = True
+    schema: ClassVar[pa.Schema] = SCHEMA
+    sorted_by: ClassVar[tuple[str, ...]] = SORTED_BY
+
+    def reader(self, view: View) -> BloomFilters:
+        """Return the reader of the live files; nothing is read before it is needed."""
+        return BloomFilters(view.storage, view.paths_of(self))
+
+    def renewed(
+        self, reader: BloomFilters, view: View, added: Sequence[IndexFile], removed: Sequence[str]
+    ) -> BloomFilters | None:
+        """Return the same reader if no file of filters came or went."""
+        return reader if view.paths_of(self) == reader.paths else None
+
+    def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
+        """Return the access of each definition; none if the file records cannot be read."""
+        from tailbit.index.kinds.files import RecordedPlaces
+
+        definitions = self.definitions(view)
+        if not definitions:
+            return ()
+        try:
+            places = RecordedPlaces(view.reader(FILES).table())
+        except CorruptIndexError:
+            return ()
+        return [
+            BloomAccess(definition, view.reader(self), places, _ids([definition]))
+            for definition in definitions
+        ]
+
+    def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
+        """Yield the filters of columns in data files. Cost: their values are read and hashed."""
+        return built(entering, columns)
+
+    def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
+        """Write rows, given column by column, as one file; return no file if there are no rows."""
+        groups = list(grouped(tables))
+        name = self.name
+        return (
+            [write_index_file(storage, name, name, lambda to: write_parquet(to, SCHEMA, groups))]
+            if groups
+            else []
+        )
+
+    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
+        """Yield the size classes that are full; all files, if there is no definition of this kind."""
+        if not self.definitions(view):
+            yield from due_at_once(self.name, view.files_of(self))
+            return
+        yield from due_by_size(self.name, view.files_of(self))
+
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+        """Write the filters that are still needed: a claimed file has the footer, a definition the column."""
+        footers, named = view.reader(FILES).footers(), _ids(self.definitions(view))
+        inputs = [self.batches(view.storage, path) for path in group.inputs]
+        held = pa.concat_arrays([pa.array([], pa.string()), *self._footers(view, group.inputs)])
+        gone = held.filter(pc.invert(pc.is_in(held, value_set=footers)))
+        rows = (kept(part, footers, named) for part in aligned(inputs, ["column"]))
+        files = self.write_stream(view.storage, rows)
+        return Merged(tuple(files), forgotten=frozenset(gone.to_pylist()))
+
+    def _footers(self, view: View, paths: Sequence[str]) -> Iterator[pa.StringArray]:
+        for path in paths:
+            for batch in self.batches(view.storage, path):
+                yield pc.unique(batch["footer"].combine_chunks())
+
+    def in_use(self, view: View) -> Iterable[str]:
+        """Return the hashes of the footers of files with a claim."""
+        footers: list[str] = view.reader(FILES).footers().to_pylist()
+        return footers
+
+    def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
+        """Yield the filters that lack a value of a sampled data file."""
+        definitions = self.definitions(view)
+        filters, ids = view.reader(self), {definition.id for definition in definitions}
+        mine = view.reader(FILES).built(source.slices, ids) if ids else []
+        for slice_, record in files.sample(mine, _SAMPLED):
+            named = _ids([made for made in definitions if made.id in record.built])
+            for column in source.columns:
+                if column.id in named and stored_type(column) and not source.is_gone(slice_):
+                    yield from _lacking(filters, record.footer, slice_, source, column)
+
+
+BLOOM_FILTER = BloomFilterKind()
+
+
+def _lacking(
+    filters: BloomFilters, footer: str, slice_: FileSlice, source: CheckedSource, column: Column
+) -> Iterator[Problem]:
+    """Yield a problem if the filters of a column lack a value of a data file.
+
+    A column whose key type has changed since is skipped.
+    """
+    where = f"Bloom filters of {column.label} in {slice_.path}"
+    blamed, held = min(filters.paths, default=""), filters.of(column)
+    own = numpy_of(pc.equal(held.footers, footer))
+    if not own.any():
+        return
+    key_type = key_type_of(column.type)
+    hashes = [
+        hashes_of_keys(encode_array(table[column.id].combine_chunks().drop_null(), key_type))
+        for table in parquet_rows.fetch(source.storage, slice_, [column], None)
+    ]
+    every = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]))
+    if not held.hold(np.flatnonzero(own), every).all():
+        yield Problem(where, "they do not hold a value of the file", Blame.FILE, blamed)
+
+
+def _ids(definitions: Iterable[Definition]) -> frozenset[str]:
+    """Return the ids of the columns that definitions name."""
+    return frozenset(term.columns[0].id for definition in definitions for term in definition.terms)

@@ -1,1 +1,0 @@
-"""The kind `files` keeps the record of each data file of the source."""
