@@ -111,23 +111,27 @@ def ascending(keys: pa.BinaryArray) -> tuple[Longs, Mask]:
 
 
 def order_of(values: npt.NDArray[np.uint64]) -> Longs:
-    """Return the order of some integers; equal ones stay in theirs.
-
-    Cost: where a value and its place fit in 63 bits, a sort of such numbers, which takes half as long.
-    """
-    of_places, every = len(values).bit_length(), int(np.bitwise_or.reduce(values))
-    unused = (every & -every).bit_length() - 1 if every else 0
-    least = int(values.min()) >> unused
-    if ((int(values.max()) >> unused) - least).bit_length() + of_places > _SIGNED_BITS:
+    """Return the order of some integers; equal ones stay in theirs."""
+    least = values.min()
+    bits = int(values.max() - least).bit_length()
+    if bits > _MOST_DIGITS * _DIGIT:
         return np.argsort(values, kind="stable").astype(np.int64)
-    numbers: Longs = ((values >> np.uint64(unused)) - np.uint64(least)).view(np.int64) << of_places
-    numbers |= np.arange(len(values))
-    numbers.sort()
-    numbers &= (1 << of_places) - 1
-    return numbers
+    return order_by_digits((values - least).view(np.int64), 0, bits)
 
 
-_SIGNED_BITS = 63
+def order_by_digits(numbers: Longs, low: int, high: int) -> Longs:
+    """Return the order of numbers by their bits `[low, high)`; those with equal bits stay in theirs.
+
+    Cost: sixteen bits at a time, which numpy sorts by counting, in half the time of a sort or less.
+    """
+    order = np.argsort((numbers >> low).astype(np.uint16), kind="stable")
+    for shift in range(low + _DIGIT, high, _DIGIT):
+        order = order[np.argsort((numbers >> shift).astype(np.uint16)[order], kind="stable")]
+    return order
+
+
+_DIGIT, _MOST_DIGITS = 16, 3
+"""Bits by which numpy sorts by counting; a sort by more than three such digits takes longer than another."""
 
 
 def taken(keys: pa.BinaryArray, rows: Longs) -> pa.BinaryArray:
@@ -144,12 +148,23 @@ def taken(keys: pa.BinaryArray, rows: Longs) -> pa.BinaryArray:
 class _Numbers(NamedTuple):
     """Keys that are stored as integers."""
 
+    def comparable(
+        self, keys: Wanted, stored: Ordered, low: int, high: int
+    ) -> tuple[Ordered, Ordered] | None:
+        return keys.numbers[low:high], stored
+
     def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
         return np.arange(low, high), wanted.numbers[low:high]
 
 
 class _Uuids(NamedTuple):
     """Keys that are stored as the sixteen bytes of UUIDs."""
+
+    def comparable(
+        self, keys: Wanted, stored: Ordered, low: int, high: int
+    ) -> tuple[Ordered, Ordered] | None:
+        values, uuids = keys.uuids
+        return (values[low:high], stored) if uuids[low:high].all() else None
 
     def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
         values, are = wanted.uuids
@@ -172,6 +187,19 @@ class _Texts(NamedTuple):
     def varies(self) -> bool:
         """Whether lengths differ."""
         return self.least < self.most
+
+    def comparable(
+        self, keys: Wanted, stored: Ordered, low: int, high: int
+    ) -> tuple[Ordered, Ordered] | None:
+        """Return the wanted and the stored keys as texts of one width; None if their widths differ."""
+        if keys.matrix is None or self.varies or keys.matrix.shape[1] != self.most or not self.most:
+            return None
+        bytes_ = np.empty((len(stored), self.most), dtype=np.uint8)
+        bytes_[:, ~self.kept] = self.shared
+        texts = stored if stored.dtype.kind == "S" else stored.astype(">u8")
+        width = int(self.kept.sum())
+        bytes_[:, self.kept] = texts.view(np.uint8).reshape(len(texts), texts.itemsize)[:, :width]
+        return _text(keys.matrix[low:high]), _text(bytes_)
 
     def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
         """Return the indices of those wanted keys that may be among the keys, and the keys as these are."""
@@ -309,6 +337,13 @@ class SortedKeys(NamedTuple):
 
 
 def _found(part: _Part, wanted: Wanted, low: int, high: int) -> tuple[Longs, Longs]:
+    fewer = part.form.comparable(wanted, part.values, low, high) if len(part.values) < high - low else None
+    if fewer is not None:
+        # The stored keys are the fewer ones: each of them is looked for.
+        keys, stored = fewer
+        indices = np.minimum(np.searchsorted(keys, stored), len(keys) - 1)
+        hits = np.flatnonzero(keys[indices] == stored)
+        return low + indices[hits], hits if part.rows is None else part.rows[hits].astype(np.int64)
     owners, values = part.form.of(wanted, low, high)
     if not len(part.values) or not len(owners):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -33,7 +33,7 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
-from tailbit.index.postings.sorted_keys import Wanted, ascending, taken
+from tailbit.index.postings.sorted_keys import Wanted, ascending, order_by_digits, taken
 from tailbit.index.predicate.tree import Constant, Leaf, Node, all_of
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.hashed_keys import by_hash, rechecked
@@ -319,7 +319,7 @@ def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Lon
 
     `ranks`: the rank of each file of the snapshot, from 1 on.
 
-    Cost: a number is sorted for each row, by sixteen bits at a time: rows of a key in a file come in order.
+    Cost: a number is sorted for each row, by some bits at a time; rows of a key in a file come in order.
     """
     many = [len(rows.keys) for rows in places]
     most = [[int(numbers.max(initial=0)) for numbers in (rows.keys, rows.positions)] for rows in places]
@@ -342,9 +342,7 @@ def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Lon
         some |= rows.positions
         end += count
     np.left_shift(absent, of_files + of_positions, out=numbers[end:])
-    if len(numbers) >= _MANY:
-        for shift in range(of_positions, of_positions + of_files + of_keys, _DIGIT):
-            numbers = numbers[np.argsort((numbers >> shift).astype(np.uint16), kind="stable")]
+    numbers = numbers[order_by_digits(numbers, of_positions, of_positions + of_files + of_keys)]
     if (numbers[1:] < numbers[:-1]).any():
         numbers.sort(kind="stable")
     positions = numbers & ((1 << of_positions) - 1)
@@ -363,9 +361,6 @@ def _ordered_apart(places: Sequence[Places], ranks: Longs, absent: Longs) -> tup
     order = np.lexsort((positions, files, keys))
     return keys[order], files[order], positions[order]
 
-
-_MANY, _DIGIT = 1 << 11, 16
-"""From `_MANY` rows on, sorts by 16 bits at a time, which count, take less time than one of whole numbers."""
 
 _LONG_BITS = 63
 """Bits of a number in an int64 that is not negative."""

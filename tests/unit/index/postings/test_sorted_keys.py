@@ -91,6 +91,23 @@ def test_a_filter_lets_every_key_pass_that_is_there(shape: str) -> None:
     assert np.array_equal(there[at], owners)
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, "integers"])
+@pytest.mark.parametrize("stored", [1, 40, 800])
+def test_keys_are_found_whether_fewer_are_stored_or_fewer_are_asked_for(shape: str, stored: int) -> None:
+    rng = random.Random(shape)
+    if shape == "integers":
+        every = encode_array(pa.array(sorted(rng.sample(range(-(2**40), 2**40), 1_000))), "integer")
+    else:
+        every = binary(sorted({SHAPES[shape](rng) for _ in range(1_000)}))
+    there = np.sort(np.random.default_rng(2).permutation(len(every))[:stored])
+    own = every.take(pa.array(there))
+    keys = SortedKeys.of(ordered_of(own) if shape == "integers" else own)
+    low, high = len(every) // 10, len(every) - len(every) // 10
+    owners, rows = keys.find(Wanted(every), low, high)
+    assert sorted(owners.tolist()) == [row for row in there.tolist() if low <= row < high]
+    assert np.array_equal(there[rows], owners)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_keys_are_ordered_as_their_bytes_and_equal_ones_as_they_were_given(shape: str) -> None:
     rng = random.Random(shape)
