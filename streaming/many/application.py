@@ -9,7 +9,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -18,7 +18,7 @@ import orjson
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ConfigError, NotATableError, TailbitError
-from tailbit.base.wording import Tell, counted, tell_nobody
+from tailbit.base.wording import Tell, counted
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim, application_lease
 from tailbit.checkpoints.liveness import Liveness
@@ -71,61 +71,15 @@ def run_config(
     life, reload = Liveness("checking the configuration"), threading.Event()
     supervision = supervision or Supervision()
     with supervised(file, life, tell, supervision, reload) as (stop, _):
-        run = Running(file, stop, reload, on_progress, tell, life, supervision, builds=builds or Builds())
-        _run(run)
+        read = read_whole(file, tell, life, stop)
+        lease, whole_file = lease_place(read.config, file).root, os.path.abspath(file)
+        view = View(life, supervision.stall_limit_s, lease=lease, file=whole_file)
+        address = read.config.application.metrics
+        place = f"{file}:{read.problems.line(('application', 'metrics'))}"
+        with SeenApplication(address, view, supervision.announce, tell, place):
+            watched = (life, Sampler(life), supervision, view, builds or Builds())
+            Application(file, read, stop, reload, on_progress, tell, *watched).run()
     return 0
-
-
-def _run(run: Running) -> None:
-    """Check the configuration, show the pages, start Spark, and follow the tables."""
-    read = read_whole(run.file, run.tell, run.life, run.stop)
-    lease, file = lease_place(read.config, run.file).root, os.path.abspath(run.file)
-    view = View(run.life, run.supervision.stall_limit_s, lease=lease, file=file)
-    address = read.config.application.metrics
-    place = f"{run.file}:{read.problems.line(('application', 'metrics'))}"
-    with SeenApplication(address, view, run.supervision.announce, run.tell, place) as seen:
-        _with_spark(replace(run, seen=seen), read)
-
-
-def _with_spark(run: Running, read: ReadConfig) -> None:
-    application, checkpoint = read.config.application, checkpoint_of(read.config, run.file)
-    make_checkpoint_folder(checkpoint)
-    if not is_submitted():
-        check_master(application.master)
-        await_master(application.master, run.stop, run.life, run.tell, WAIT_S)
-    if run.stop.is_set():
-        return
-    tables, announce = counted(len(read.config.table), "table"), run.supervision.announce
-
-    def build() -> Session:
-        return build_session(application.name, application.master, application.ui, dict(application.spark))
-
-    with (
-        Sampler(run.life) as sampler,
-        started_spark(build, tables, checkpoint, application.master, run.life, announce) as spark,
-        warming_up(spark),
-    ):
-        run.life.begun = True
-        keep_indexes(replace(run, sampler=sampler), read, spark)
-
-
-@dataclass(frozen=True)
-class Running:
-    """The inputs and callbacks of one application. `reload`: set by SIGHUP; `stop`: by the other signals.
-
-    `sampler`: observes the work of the query. `builds`: gets the records of all builds.
-    """
-
-    file: str
-    stop: threading.Event
-    reload: threading.Event
-    on_progress: OnProgress | None = None
-    tell: Tell = tell_nobody
-    life: Liveness = field(default_factory=Liveness)
-    supervision: Supervision = field(default_factory=Supervision)
-    sampler: Sampler | None = None
-    seen: SeenApplication | None = None
-    builds: Builds = field(default_factory=Builds)
 
 
 def read_whole(
@@ -150,149 +104,178 @@ def read_whole(
 
 
 @dataclass
-class _InForce:
-    """The configuration in force: as it was read last without a problem."""
+class Application:
+    """The application of a configuration. `reload`: set by SIGHUP; `stop`: by the other signals.
 
+    `read`: the configuration in force, as it was read last without a problem. `sampler`: observes the work of
+    the query. `view`: what the pages show. `builds`: gets the records of all builds.
+    """
+
+    file: str
     read: ReadConfig
+    stop: threading.Event
+    reload: threading.Event
+    on_progress: OnProgress | None
+    tell: Tell
+    life: Liveness
+    sampler: Sampler
+    supervision: Supervision
+    view: View
+    builds: Builds
 
+    @property
+    def _checkpoint(self) -> str:
+        return checkpoint_of(self.read.config, self.file)
 
-def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
-    """Keep the indexes of a configuration up to date until `stop` is set.
+    @property
+    def _place(self) -> Storage:
+        """Return the storage of the lease, beside which the states of the tables are written."""
+        return lease_place(self.read.config, self.file)
 
-    While another application holds the lease, this one stands by. The file is read again when the lease is
-    claimed, since it may have changed in the meantime.
-
-    Raises:
-        StorageError: the lease cannot be written.
-        TailbitError: the query ended, again and again, for a reason that lies in no single table.
-    """
-    if run.seen is not None:
-        run.seen.view.has_started = True
-    force = _InForce(read)
-    while not run.stop.is_set():
-        lease = _lease(run, force.read)
-        could_take_over = partial(_ask_java, spark, force.read, run.file)
-        if not lease.acquire_when_free(run.stop, run.tell, run.supervision.on_up, could_take_over):
+    def run(self) -> None:
+        """Start Spark, and follow the tables until `stop` is set."""
+        application = self.read.config.application
+        make_checkpoint_folder(self._checkpoint)
+        if not is_submitted():
+            check_master(application.master)
+            await_master(application.master, self.stop, self.life, self.tell, WAIT_S)
+        if self.stop.is_set():
             return
+        tables, announce = counted(len(self.read.config.table), "table"), self.supervision.announce
+
+        def build() -> Session:
+            return build_session(
+                application.name, application.master, application.ui, dict(application.spark)
+            )
+
+        with (
+            self.sampler,
+            started_spark(build, tables, self._checkpoint, application.master, self.life, announce) as spark,
+            warming_up(spark),
+        ):
+            self.life.begun = self.view.has_started = True
+            self._keep_indexes(spark)
+
+    def _keep_indexes(self, spark: SparkSession) -> None:
+        """Keep the indexes up to date until `stop` is set.
+
+        While another application holds the lease, this one stands by. The file is read again when the lease
+        is claimed, since it may have changed in the meantime.
+
+        Raises:
+            StorageError: the lease cannot be written.
+            TailbitError: the query ended, again and again, for a reason that lies in no single table.
+        """
+        while not self.stop.is_set():
+            place = self._place
+            # Machines may share it.
+            place.make_root()
+            lease = application_lease(place, self.life, self.builds)
+            could_take_over = partial(self._ask_java, spark)
+            if not lease.acquire_when_free(self.stop, self.tell, self.supervision.on_up, could_take_over):
+                return
+            try:
+                # Without a look at its tables, which takes too long while nobody works.
+                self._read_again(lambda: read_config(self.file))
+                self._follow_tables(spark, lease)
+            finally:
+                lease.release()
+
+    def _ask_java(self, spark: SparkSession) -> None:
+        """Return once Java answers, without which an application that stands by could take over nothing."""
+        with spark_errors_named(self._checkpoint, str(spark.sparkContext.master)):
+            spark.sparkContext._jsc.sc().isStopped()
+
+    def _follow_tables(self, spark: SparkSession, lease: Claim) -> None:
+        """Keep the indexes until `stop` is set or the lease is lost."""
+        config, checkpoint, place = self.read.config, self._checkpoint, self._place
+        make_checkpoint_folder(checkpoint)
+        at_work = make_folder()
+        shared = Shared(
+            spark,
+            lease,
+            threading.Lock(),
+            self.life,
+            self.tell,
+            self.on_progress,
+            lambda name: place_in_catalog(spark, name),
+            str(at_work),
+            place,
+        )
+        tables = Tables(config.table, shared, config.application.threads, config.application.name)
+        self.view.is_lost = lambda: lease.lost is not None
+        self.view.tables = tables.states
         try:
-            # Without a look at its tables, which takes too long while nobody works.
-            force.read = _again(run, force.read, lambda: read_config(run.file))
-            _at_work(run, force, spark, lease)
+            restarts = Restarts(checkpoint, self.stop, self.tell, self.life)
+            restarts.keep(lambda: self._attended(shared, tables, checkpoint))
         finally:
-            lease.release()
+            self.view.tables = None
+            tables.close()
+            shutil.rmtree(at_work, ignore_errors=True)
+            if lease.lost is None:
+                _write_states(tables, place)
 
+    def _attended(self, shared: Shared, tables: Tables, checkpoint: str) -> bool:
+        """Run the query until it ends, `stop` is set or the lease is lost; reload when SIGHUP asks for it.
 
-def _ask_java(spark: SparkSession, read: ReadConfig, file: str) -> None:
-    """Return once Java answers, without which an application that stands by could take over nothing."""
-    with spark_errors_named(checkpoint_of(read.config, file), str(spark.sparkContext.master)):
-        spark.sparkContext._jsc.sc().isStopped()
+        Return whether the application is over.
+        """
+        spark, lease, name = shared.spark, shared.lease, self.read.config.application.name
+        shown, place = "", self._place
 
+        def look() -> None:
+            nonlocal shown
+            if self.reload.is_set() and not self.stop.is_set():
+                self.reload.clear()
+                self._reload(tables)
+            shown = _write_states(tables, place, shown)
 
-def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Claim) -> None:
-    """Keep the indexes until `stop` is set or the lease is lost; `force` changes with each reload."""
-    config = force.read.config
-    checkpoint = checkpoint_of(config, run.file)
-    make_checkpoint_folder(checkpoint)
-    at_work = make_folder()
-    shared = Shared(
-        spark,
-        lease,
-        threading.Lock(),
-        run.life,
-        run.tell,
-        run.on_progress,
-        lambda name: place_in_catalog(spark, name),
-        str(at_work),
-        lease_place(config, run.file),
-    )
-    tables = Tables(config.table, shared, config.application.threads, config.application.name)
-    if run.seen is not None:
-        run.seen.view.is_lost = lambda: lease.lost is not None
-        run.seen.view.tables = tables.states
-    try:
-        restarts = Restarts(checkpoint, run.stop, run.tell, run.life)
-        restarts.keep(lambda: _attended(run, force, shared, tables, checkpoint))
-    finally:
-        if run.seen is not None:
-            run.seen.view.tables = None
-        tables.close()
-        shutil.rmtree(at_work, ignore_errors=True)
-        if lease.lost is None:
-            _write_states(tables, lease_place(config, run.file))
+        with spark_errors_named(checkpoint, shared.master):
+            query = start_query(spark, tables, name, checkpoint, False, self.tell)
+        try:
+            self.supervision.on_up()
+            self.sampler.follow(tables.sampled(query.running, spark))
+            query.attend(self.stop, look, lambda: lease.lost is not None)
+            if lease.lost is not None:
+                lost = lease.lost
+                self.tell(f"another application has taken over while this one gave no sign of life: {lost}")
+            if self.stop.is_set() or lease.lost is not None:
+                return True
+            failure = query.failure()
+            if failure is not None:
+                raise failure
+            return False
+        finally:
+            self.sampler.follow(None)
+            query.socket.close()
 
+    def _reload(self, tables: Tables) -> None:
+        """Read the configuration again and apply it; the old one stays in force if the new one is wrong."""
+        if not self._read_again(lambda: read_whole(self.file, self.tell, self.life, self.stop, self.read)):
+            return
+        added, other, removed = tables.apply(self.read.config.table)
+        words = (("added", added), ("changed", other), ("removed", removed))
+        said = "; ".join(f"{word} {', '.join(ids)}" for word, ids in words if ids)
+        self.tell(f"the configuration is read again: {said or 'no table has changed'}")
 
-def _lease(run: Running, read: ReadConfig) -> Claim:
-    """Return the lease of the application, not claimed yet; create its folder, which machines may share."""
-    place = lease_place(read.config, run.file)
-    place.make_root()
-    return application_lease(place, run.life, run.builds)
+    def _read_again(self, reader: Callable[[], ReadConfig]) -> bool:
+        """Put in force what `reader` reads, but for [application], with which Spark was started.
 
-
-def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> bool:
-    """Run the query until it ends, `stop` is set or the lease is lost, and reload when SIGHUP asks for it.
-
-    Return whether the application is over.
-    """
-    spark, lease, config = shared.spark, shared.lease, force.read.config
-    shown, place = "", lease_place(config, run.file)
-
-    def look() -> None:
-        nonlocal shown
-        if run.reload.is_set() and not run.stop.is_set():
-            run.reload.clear()
-            force.read = _reloaded(run, force.read, tables)
-        shown = _write_states(tables, place, shown)
-
-    with spark_errors_named(checkpoint, shared.master):
-        query = start_query(spark, tables, config.application.name, checkpoint, False, run.tell)
-    try:
-        run.supervision.on_up()
-        if run.sampler is not None:
-            run.sampler.follow(tables.sampled(query.running, spark))
-        query.attend(run.stop, look, lambda: lease.lost is not None)
-        if lease.lost is not None:
-            run.tell(f"another application has taken over while this one gave no sign of life: {lease.lost}")
-        if run.stop.is_set() or lease.lost is not None:
-            return True
-        failure = query.failure()
-        if failure is not None:
-            raise failure
-        return False
-    finally:
-        if run.sampler is not None:
-            run.sampler.follow(None)
-        query.socket.close()
-
-
-def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
-    """Read the configuration again and apply it; return the old one if the new one is wrong."""
-    new = _again(run, read, lambda: read_whole(run.file, run.tell, run.life, run.stop, read))
-    if new is read:
-        return read
-    added, other, removed = tables.apply(new.config.table)
-    words = (("added", added), ("changed", other), ("removed", removed))
-    said = "; ".join(f"{word} {', '.join(ids)}" for word, ids in words if ids)
-    run.tell(f"the configuration is read again: {said or 'no table has changed'}")
-    return new
-
-
-def _again(run: Running, read: ReadConfig, reader: Callable[[], ReadConfig]) -> ReadConfig:
-    """Return what `reader` reads, with the [application] of `read`, which was started with it.
-
-    Return `read` itself, and tell why, if `reader` fails.
-    """
-    try:
-        new = reader()
-    except Exception as wrong:
-        # Whatever is wrong with the file, the tables are followed as before.
-        kind = "" if isinstance(wrong, ConfigError) else f"{type(wrong).__name__}: "
-        for problem in str(wrong).splitlines() or [""]:
-            run.tell(f"the configuration is not taken, and the one before stays: {kind}{problem}")
-        return read
-    application = read.config.application
-    if new.config.application != application:
-        run.tell("what is changed in [application] holds from the next start on")
-    return replace(new, config=new.config.model_copy(update={"application": application}))
+        If `reader` fails, tell why, and return False.
+        """
+        try:
+            new = reader()
+        except Exception as wrong:
+            # Whatever is wrong with the file, the tables are followed as before.
+            kind = "" if isinstance(wrong, ConfigError) else f"{type(wrong).__name__}: "
+            for problem in str(wrong).splitlines() or [""]:
+                self.tell(f"the configuration is not taken, and the one before stays: {kind}{problem}")
+            return False
+        application = self.read.config.application
+        if new.config.application != application:
+            self.tell("what is changed in [application] holds from the next start on")
+        self.read = replace(new, config=new.config.model_copy(update={"application": application}))
+        return True
 
 
 def _write_states(tables: Tables, place: Storage, before: str = "") -> str:
