@@ -64,9 +64,6 @@ class IndexFile(NamedTuple):
     rows: int
 
 
-BLOOM_FILTER = "bloom_filter"
-"""The kind of definitions that have Bloom filters of their columns' values."""
-
 BITMAP, RECORD_KEY = "bitmap", "record_key"
 """The kinds of definitions that have postings: of any values, and of keys that are nearly unique.
 

@@ -17,7 +17,7 @@ for a condition that lists no values. No filter proves that a row has a value, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -39,6 +39,7 @@ from tailbit.index.kinds.files import FILES, RecordedPlaces
 from tailbit.index.kinds.kind import (
     Blame,
     CheckedSource,
+    Definable,
     Entering,
     Kind,
     Merged,
@@ -51,7 +52,8 @@ from tailbit.index.kinds.kind import (
     read_groups,
     stored_type,
 )
-from tailbit.index.model import Definition, IndexFile
+from tailbit.index.kinds.settings import BLOOM_FORMAT
+from tailbit.index.model import Definition, IndexFile, key_type_of_column
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables import compute as pc
@@ -389,13 +391,32 @@ _SAMPLED = 8
 """Number of files whose values a verification reads."""
 
 
+def _unfit(column: Column) -> str | None:
+    if column.partition:
+        return "the log has the values of {term}, a partition column"
+    key_type_of_column(column)
+    return None
+
+
 class BloomFilterKind(Kind["BloomFilters"]):
     """Kind whose rows are each the filter of one column in one row group of a data file."""
 
     name: ClassVar[str] = "bloom_filter"
+    definable: ClassVar[Mapping[str, Definable]] = {
+        "bloom_filter": Definable(
+            4,
+            other_names=("bloom_filters", "bloomfilter"),
+            columns_of="Bloom filters are",
+            unfit=_unfit,
+        )
+    }
     defined: ClassVar[bool] = True
     schema: ClassVar[pa.Schema] = SCHEMA
     sorted_by: ClassVar[tuple[str, ...]] = SORTED_BY
+
+    def format_of(self, definition: Definition) -> int:
+        """Return the format that has filters."""
+        return BLOOM_FORMAT
 
     def reader(self, view: View) -> BloomFilters:
         """Return the reader of the live files; nothing is read before it is needed."""
@@ -409,8 +430,6 @@ class BloomFilterKind(Kind["BloomFilters"]):
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each definition; none if the file records cannot be read."""
-        from tailbit.index.kinds.files import RecordedPlaces
-
         definitions = self.definitions(view)
         if not definitions:
             return ()

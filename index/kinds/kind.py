@@ -2,8 +2,8 @@
 
 Every kind is one partition of one Delta table whose schema is the union of the kinds' columns; a file of one
 kind holds only the columns of that kind. Batches, commits, merges, verification and vacuum treat all kinds
-through this class alone, so a new kind is one module and one line in
-`schemas`.
+through this class alone, so a new kind is one module, and its import and
+name in `schemas`.
 """
 
 from __future__ import annotations
@@ -270,17 +270,39 @@ class View(Protocol):
         """Return the reader of a kind over its live files; it is created on first use and cached."""
 
 
+class Definable(NamedTuple):
+    """What a statement may say of definitions that a kind serves under one name.
+
+    `most_terms`: the greatest number of terms; None: any, or all columns as `*`. `options`: the options, with
+    the values of each. `other_names`: names by which Hudi and Hive call it, in lower case. `columns_of`: what
+    is of columns alone, such as "Bloom filters are", if other expressions are refused. `unfit`: returns why a
+    column cannot be a term, called `{term}`, or None if it can; it may raise ColumnTypeError.
+    """
+
+    most_terms: int | None
+    options: Mapping[str, tuple[str, ...]] = {}
+    other_names: tuple[str, ...] = ()
+    columns_of: str = ""
+    unfit: Callable[[Column], str | None] | None = None
+
+
+NAMED_FORMAT = 6
+"""The number of the layout of an index with definitions that are no bitmap of one column."""
+
+
 class Kind(ABC, Generic[R]):
     """A record kind; R is the reader of its rows in memory.
 
     Instances have no state and are sent to workers; instances of one class are equal.
 
-    `defined`: rows exist only for definitions of this kind. `schema`: the columns of the kind; a column that
-    another kind has too has the same type there. `sorted_by`: the sort order of the rows of a file, nulls
-    first; empty for unsorted.
+    `definable`: what statements may say of the definitions that this kind serves, by the name of each in a
+    statement. `defined`: rows exist only for definitions of this kind. `schema`: the columns of the kind; a
+    column that another kind has too has the same type there. `sorted_by`: the sort order of the rows of a
+    file, nulls first; empty for unsorted.
     """
 
     name: ClassVar[str]
+    definable: ClassVar[Mapping[str, Definable]] = {}
     defined: ClassVar[bool] = False
     schema: ClassVar[pa.Schema]
     sorted_by: ClassVar[tuple[str, ...]] = ()
@@ -290,6 +312,10 @@ class Kind(ABC, Generic[R]):
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    def format_of(self, definition: Definition) -> int:
+        """Return the lowest format of an index that can express a definition of this kind."""
+        return NAMED_FORMAT
 
     @abstractmethod
     def reader(self, view: View) -> R:

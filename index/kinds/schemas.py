@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,10 +16,11 @@ from tailbit.index.kinds.bloom_filter import BLOOM_FILTER
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.kinds.files import FILES
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
-from tailbit.index.kinds.kind import Kind, View, kind_of
+from tailbit.index.kinds.kind import Definable, Kind, View, kind_of
 from tailbit.index.kinds.ledger import LEDGER
-from tailbit.index.kinds.settings import SETTINGS
+from tailbit.index.kinds.settings import FORMAT, SETTINGS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
+from tailbit.index.model import Definition
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ class Kinds:
         """Return the kind of a file of the index, or None if this release does not know the kind."""
         return next((kind for kind in self.every if kind.name == kind_of(path)), None)
 
+    def serving(self, definition: Definition) -> Kind[Any]:
+        """Return the kind whose rows serve a definition."""
+        return next(kind for kind in self.every if definition.kind in kind.definable)
+
+    def format_of(self, definitions: Iterable[Definition], before: int = FORMAT) -> int:
+        """Return the lowest format that can express the definitions, but at least `before`.
+
+        An older release refuses a format that it does not know, and keeps working with an index that uses
+        nothing new.
+        """
+        return max([before, *(self.serving(definition).format_of(definition) for definition in definitions)])
+
     def accesses(self, view: View, columns: Sequence[Column]) -> list[Access]:
         """Return the accesses of the definitions of all kinds; see `Kind.accesses`."""
         return [access for kind in self.every for access in kind.accesses(view, columns)]
@@ -76,4 +89,9 @@ KINDS = Kinds(
         BLOOM_FILTER,
     )
 )
-"""The kinds that this release writes. A new kind is one module, and one line here."""
+"""The kinds that this release writes. A new kind is one module, and its import and name here."""
+
+DEFINABLE: Mapping[str, Definable] = {
+    name: definable for kind in KINDS for name, definable in kind.definable.items()
+}
+"""What statements may say of the definitions of each name."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from tailbit.base.errors import IndexFormatError
-from tailbit.index.keys import element_type, is_textual
-from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.model import BLOOM_FILTER, Definition, Settings, Term, TermColumn
+from tailbit.index.kinds.kind import NAMED_FORMAT, Kind, View
+from tailbit.index.model import Definition, Settings, Term, TermColumn
 from tailbit.tables.arrow import no_rows
 
 if TYPE_CHECKING:
@@ -24,12 +23,9 @@ FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""
 
 ARRAY_FORMAT = 4
-"""The number of the same layout with array columns, where a row may stand in several postings of a column."""
+"""The number of the same layout with array columns, where a row may stand in several postings of a column.
 
-NAMED_FORMAT = 6
-"""The number of the same layout with definitions that are no bitmap of one column.
-
-Here, columns of few postings may share row groups. Format 5 is the same without shared row groups."""
+In `NAMED_FORMAT`, columns of few postings may share row groups, too. Format 5 is the same without that."""
 
 PAGED_FORMAT = 7
 """The number of the same layout with record keys, whose postings lie in small pages."""
@@ -98,26 +94,6 @@ class SettingsKind(Kind[pa.Table]):
 
 
 SETTINGS = SettingsKind()
-
-
-def format_of(definitions: Iterable[Definition], before: int = FORMAT) -> int:
-    """Return the lowest format that can express the definitions, but at least `before`.
-
-    An older release refuses a format that it does not know, and keeps working with an index that uses nothing
-    new.
-    """
-    formats = [before]
-    for definition in definitions:
-        array = any(element_type(term.key_type) is not None for term in definition.terms)
-        plain = ARRAY_FORMAT if array else FORMAT
-        formats.append(plain if definition.is_plain else _format_of_named(definition))
-    return max(formats)
-
-
-def _format_of_named(definition: Definition) -> int:
-    if not definition.is_paged:
-        return BLOOM_FORMAT if definition.kind == BLOOM_FILTER else NAMED_FORMAT
-    return PACKED_FORMAT if is_textual(definition.key_type) else PAGED_FORMAT
 
 
 def may_share(settings: Settings) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitConflictError
 from tailbit.index.kinds.files import without_columns
-from tailbit.index.kinds.settings import format_of
+from tailbit.index.kinds.schemas import KINDS
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import Definition, IndexFile, Ledger, Settings, raised_id
 from tailbit.index.store.table import MetadataTable
@@ -110,7 +110,7 @@ def change_definitions(
     settings = replace(
         before,
         version=before.version + 1,
-        format=format_of(definitions, before.format),
+        format=KINDS.format_of(definitions, before.format),
         definitions=tuple(definitions),
         dropped=tuple(sorted({*before.dropped, *gone})),
     )

@@ -28,7 +28,6 @@ from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import (
     OLDEST_FORMAT,
     SETTINGS,
-    format_of,
     settings_from_arrow,
     settings_to_arrow,
 )
@@ -64,7 +63,7 @@ def _create(
     path: str, definitions: tuple[Definition, ...], options: StorageOptions
 ) -> tuple[MetadataTable, bool]:
     """Create an index, or open it if another process was first; return it, and whether it was created."""
-    settings = Settings(1, uuid.uuid4().hex, format_of(definitions), definitions)
+    settings = Settings(1, uuid.uuid4().hex, KINDS.format_of(definitions), definitions)
     try:
         return MetadataTable.create(path, settings, options=options), True
     except CommitConflictError:
@@ -173,7 +172,7 @@ def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[
 
 def _renewed(known: Settings | None, definitions: Sequence[Definition]) -> Settings:
     """Return the settings of a new index: the old ones with a new identity if known, else new ones."""
-    identity, index_format = uuid.uuid4().hex, format_of(definitions)
+    identity, index_format = uuid.uuid4().hex, KINDS.format_of(definitions)
     if known is None:
         return Settings(1, identity, index_format, tuple(definitions))
     return replace(known, index_id=identity, format=index_format, dropped=())

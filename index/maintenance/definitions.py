@@ -8,11 +8,11 @@ from dataclasses import replace
 from tailbit.base.errors import IndexNameTakenError, UnknownIndexError
 from tailbit.base.wording import did_you_mean, quoted
 from tailbit.index.functions.tree import Ref
-from tailbit.index.keys import element_type, posting_type_of
+from tailbit.index.kinds.kind import Definable
+from tailbit.index.kinds.schemas import DEFINABLE
 from tailbit.index.maintenance.alter import alter, change_definitions, retried
 from tailbit.index.model import (
     BITMAP,
-    BLOOM_FILTER,
     COUNTS_REASON,
     DEFERRED,
     HASH,
@@ -22,7 +22,6 @@ from tailbit.index.model import (
     Definition,
     Term,
     TermColumn,
-    key_type_of_column,
     new_id,
 )
 from tailbit.index.predicate.tree import Leaf, Node, Or, columns_of
@@ -74,18 +73,19 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
     if statement.deferred:
         options[DEFERRED] = "true"
     only, read = ("", ()) if statement.only is None else _checked_partitions(statement.only, schema, table)
-    if statement.kind not in (BITMAP, RECORD_KEY):
-        if statement.kind == BLOOM_FILTER:
-            _check_filtered(statement, [_column(term, schema, zone, table) for term in statement.terms])
+    has_postings, definable = statement.kind in (BITMAP, RECORD_KEY), DEFINABLE[statement.kind]
+    columns = list[Column | None]()
+    if has_postings or definable.columns_of:
+        columns += [_column(term, schema, zone, table) for term in statement.terms]
+    if definable.columns_of:
+        _check_columns(statement, columns, definable)
+    if not has_postings:
         terms = _terms_by_themselves(statement, schema, zone, table)
         _check_different(statement, terms, schema)
         return Definition(new_id(), statement.name, statement.kind, terms, options, only, read)
-    columns = [_column(term, schema, zone, table) for term in statement.terms]
-    if statement.kind == RECORD_KEY:
-        _check_key(statement, columns)
-        if options.get(KEYS) == HASH:
-            hashed = (_hashed(statement, columns, schema),)
-            return Definition(new_id(), statement.name, statement.kind, hashed, options, only, read)
+    if statement.kind == RECORD_KEY and options.get(KEYS) == HASH:
+        hashed = (_hashed(statement, columns, schema),)
+        return Definition(new_id(), statement.name, statement.kind, hashed, options, only, read)
     if len(columns) == 1 and (alone := columns[0]) is not None:
         plain = Definition.of_column(alone)
         named = replace(plain, name=statement.name, kind=statement.kind, options=options)
@@ -95,14 +95,15 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
     return Definition(new_id(), statement.name, statement.kind, terms, options, only, read)
 
 
-def _check_key(statement: CreateIndex, columns: Sequence[Column | None]) -> None:
-    """Raise if a term of a record key is not a column, or is an array column."""
+def _check_columns(statement: CreateIndex, columns: Sequence[Column | None], definable: Definable) -> None:
+    """Raise if a term is not a column, or is one that definitions of the kind cannot have."""
     for term, column in zip(statement.terms, columns, strict=True):
         if column is None:
             hint = f"Write USING bitmap ({term})."
-            term.refuse(f"a record key is of columns, and {term} is another expression", hint)
-        if element_type(posting_type_of(column.type)) is not None:
-            term.refuse(f"a record key has one value a row, and {term} is an array", "Leave it out.")
+            term.refuse(f"{definable.columns_of} of columns, and {term} is another expression", hint)
+        reason = definable.unfit(column) if definable.unfit is not None else None
+        if reason is not None:
+            term.refuse(reason.format(term=term), "Leave it out.")
 
 
 _HASHED_TYPES = ("byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz")
@@ -125,17 +126,6 @@ def _hashed(statement: CreateIndex, columns: Sequence[Column | None], schema: Sc
 
 HASH_OF = "CAST(hash({once}) AS BIGINT) * 65536 + pmod(hash({twice}), 65536)"
 """The hash whose postings a record key with `keys=hash` has."""
-
-
-def _check_filtered(statement: CreateIndex, columns: Sequence[Column | None]) -> None:
-    """Raise if a term of Bloom filters is not a column that data files store, or has no comparable values."""
-    for term, column in zip(statement.terms, columns, strict=True):
-        if column is None:
-            hint = f"Write USING bitmap ({term})."
-            term.refuse(f"Bloom filters are of columns, and {term} is another expression", hint)
-        if column.partition:
-            term.refuse(f"the log has the values of {term}, a partition column", "Leave it out.")
-        key_type_of_column(column)
 
 
 def _check_different(statement: CreateIndex, terms: tuple[Term, ...], schema: Schema) -> None:

@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from support import index_records
 from support.contents import Contents, contents_of
 from tailbit.index.keys import element_type, encode_array
-from tailbit.index.kinds.settings import format_of
+from tailbit.index.kinds.schemas import KINDS
 from tailbit.index.model import Definition, Settings
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.run import run_task
@@ -43,7 +43,7 @@ class Built:
         indexed = tuple(
             Definition.plain(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
         )
-        settings = Settings(1, "an index", format_of(indexed), indexed, {})
+        settings = Settings(1, "an index", KINDS.format_of(indexed), indexed, {})
         MetadataTable.create(self.index, settings)
 
     def snapshot(self, version: int | None = None) -> Snapshot:

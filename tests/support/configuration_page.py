@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from support.docstrings import escaped
 from tailbit.cli.running import run
-from tailbit.index.sql.ddl.statements import KINDS
+from tailbit.index.kinds.schemas import DEFINABLE
 from tailbit.spark.source import OPTIONS
 from tailbit.streaming import start
 from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry
@@ -282,7 +282,7 @@ def _default(kind: str, value: Any) -> str:
 
 
 def _of_kinds() -> Iterator[tuple[str, ...]]:
-    for kind, rules in KINDS.items():
+    for kind, rules in DEFINABLE.items():
         for option, choices in rules.options.items():
             yield (
                 f"`{kind}`",

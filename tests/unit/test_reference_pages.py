@@ -18,7 +18,7 @@ from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition
 from tailbit.cli.main import COMMANDS, SUBCOMMANDS
 from tailbit.cli.running import run
-from tailbit.index.sql.ddl.statements import KINDS
+from tailbit.index.kinds.schemas import DEFINABLE
 from tailbit.spark.source import OPTIONS
 from tailbit.streaming import start
 from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry
@@ -104,7 +104,7 @@ def test_every_option_of_the_data_source_and_of_stores_and_indexes_says_what_it_
         *split,
     }
     assert set(configuration_page.KIND_OPTIONS) == {
-        option for rules in KINDS.values() for option in rules.options
+        option for rules in DEFINABLE.values() for option in rules.options
     }
 
 

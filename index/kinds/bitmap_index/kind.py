@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from tailbit.base.once import once
+from tailbit.index.keys import element_type, is_textual, posting_type_of
 from tailbit.index.kinds.files import FILES
-from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.kinds.settings import PostingForms
-from tailbit.index.model import IndexFile
+from tailbit.index.kinds.kind import NAMED_FORMAT, Definable, Kind, View
+from tailbit.index.kinds.settings import ARRAY_FORMAT, FORMAT, PACKED_FORMAT, PAGED_FORMAT, PostingForms
+from tailbit.index.model import BITMAP, COUNTS, HASH, KEYS, RECORD_KEY, Definition, IndexFile
 from tailbit.index.postings.layout import NAME, PAGED_SCHEMA, UUID
 from tailbit.index.postings.segment import Segment
 from tailbit.tables.model import Column
@@ -43,12 +44,47 @@ class Segments:
         return Segments([known.get(path) or Segment(view.storage, path) for path in paths])
 
 
+def _unfit_key(column: Column) -> str | None:
+    is_array = element_type(posting_type_of(column.type)) is not None
+    return "a record key has one value a row, and {term} is an array" if is_array else None
+
+
+_HIVE = "org.apache.hadoop.hive.ql.index."
+
+
 class BitmapIndexKind(Kind[Segments]):
     """Kind whose rows are postings; `write_segment` writes them."""
 
     name: ClassVar[str] = NAME
+    definable: ClassVar[Mapping[str, Definable]] = {
+        BITMAP: Definable(
+            4,
+            {COUNTS: ("auto", "on", "off")},
+            # Hive's compact index holds blocks of a value, a bitmap holds rows.
+            (
+                *("secondary_index", "expression_index", "expr_index", "functional_index", "compact"),
+                *(f"{_HIVE}bitmap.bitmapindexhandler", f"{_HIVE}compact.compactindexhandler"),
+            ),
+        ),
+        RECORD_KEY: Definable(
+            4,
+            {KEYS: ("values", HASH)},
+            ("record_index", "record_level_index"),
+            "a record key is",
+            _unfit_key,
+        ),
+    }
     schema: ClassVar[pa.Schema] = PAGED_SCHEMA.append(pa.field(UUID, pa.binary()))
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "key")
+
+    def format_of(self, definition: Definition) -> int:
+        """Return the format of a definition: of one column, of arrays, named, or with small pages of keys."""
+        if definition.is_plain:
+            is_array = any(element_type(term.key_type) is not None for term in definition.terms)
+            return ARRAY_FORMAT if is_array else FORMAT
+        if not definition.is_paged:
+            return NAMED_FORMAT
+        return PACKED_FORMAT if is_textual(definition.key_type) else PAGED_FORMAT
 
     def reader(self, view: View) -> Segments:
         """Return the live segments; their footers are read on first use."""

@@ -5,7 +5,7 @@ The statistics of columns come from footers, those of expressions from values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,6 +30,7 @@ from tailbit.index.kinds.files import FILES
 from tailbit.index.kinds.kind import (
     Blame,
     CheckedSource,
+    Definable,
     Entering,
     Kind,
     Merged,
@@ -77,6 +78,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
     """Kind whose rows are each the statistics of one column in one row group of a data file."""
 
     name: ClassVar[str] = "column_stats"
+    definable: ClassVar[Mapping[str, Definable]] = {"column_stats": Definable(None)}
     defined: ClassVar[bool] = True
     schema: ClassVar[pa.Schema] = SCHEMA
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "unit")

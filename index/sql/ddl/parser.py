@@ -28,6 +28,7 @@ from dataclasses import field
 from tailbit.arguments.values import known_zone
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import PredicateError, StatementError, UsageError
+from tailbit.index.kinds.schemas import DEFINABLE
 from tailbit.index.sql.ddl.pieces import FUNCTION, PieceParser, Properties, applied
 from tailbit.index.sql.ddl.refusals import (
     BEFORE_INDEX,
@@ -39,7 +40,6 @@ from tailbit.index.sql.ddl.refusals import (
 )
 from tailbit.index.sql.ddl.statements import (
     DEFAULT,
-    KINDS,
     CreateIndex,
     DescribeIndex,
     DropIndex,
@@ -161,7 +161,7 @@ class StatementParser(PieceParser):
         for key, option in options.items():
             self._check_option(given.kind, key, option.value, option.key_place)
         for key, note in given.properties.items():
-            if key.lower() in KINDS[given.kind].options:
+            if key.lower() in DEFINABLE[given.kind].options:
                 hint = f"Write OPTIONS ({key} = '{note.value}')."
                 refuse_statement(self.text, f"{key} is an option, not a note", note.key_place, hint)
         return CreateIndex(

@@ -10,45 +10,24 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
-from typing import Literal, NamedTuple, NoReturn
+from typing import Literal, NoReturn
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import PredicateError, UnknownColumnError
 from tailbit.base.wording import did_you_mean, quoted
+from tailbit.index.kinds.schemas import DEFINABLE
 from tailbit.index.sql.ddl.refusals import refuse_statement
 from tailbit.index.sql.refusals import placed, refuse
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
 
-
-class KindRules(NamedTuple):
-    """Limits of a statement about a kind: the greatest number of terms, and the options with their values."""
-
-    most_terms: int | None
-    options: Mapping[str, tuple[str, ...]]
-
-
-KINDS = {
-    "bitmap": KindRules(4, {"counts": ("auto", "on", "off")}),
-    "record_key": KindRules(4, {"keys": ("values", "hash")}),
-    "bloom_filter": KindRules(4, {}),
-    "column_stats": KindRules(None, {}),
-}
-"""The kinds that an index can be made of, by name."""
 DEFAULT = "bitmap"
 """The kind where a statement names none: Hudi makes a secondary index then."""
 
 _HIVE = "org.apache.hadoop.hive.ql.index."
-_NAMES = {
-    **{kind: kind for kind in KINDS},
-    **dict.fromkeys(("record_index", "record_level_index"), "record_key"),
-    **dict.fromkeys(("bloom_filters", "bloomfilter"), "bloom_filter"),
-    **dict.fromkeys(("secondary_index", "expression_index", "expr_index", "functional_index"), "bitmap"),
-    **dict.fromkeys(("compact", f"{_HIVE}bitmap.bitmapindexhandler"), "bitmap"),
-    f"{_HIVE}compact.compactindexhandler": "bitmap",
-}
-"""Kind by each name in lower case. Hive's compact index holds blocks of a value, a bitmap holds rows."""
+_NAMES = {name: kind for kind, rules in DEFINABLE.items() for name in (kind, *rules.other_names)}
+"""Kind by each name in lower case."""
 _OF_A_WRITER = "It is how a Hudi writer finds rows to update; a question is served by USING bitmap (...)."
 _REFUSED = {
     "partition_stats": (
@@ -92,7 +71,7 @@ def kind_named(name: str) -> str:
     if lower in _REFUSED:
         raise WrongKind(*_REFUSED[lower])
     meant = did_you_mean(name, (*_NAMES, *_REFUSED))
-    raise WrongKind(f"there is no kind of index {name}", f"Kinds: {', '.join(KINDS)}.{meant}")
+    raise WrongKind(f"there is no kind of index {name}", f"Kinds: {', '.join(DEFINABLE)}.{meant}")
 
 
 def check_option(kind: str, key: str, value: str) -> None:
@@ -101,7 +80,7 @@ def check_option(kind: str, key: str, value: str) -> None:
     Raises:
         WrongKind: the kind takes no such option or value; the error lists those that it takes.
     """
-    options = KINDS[kind].options
+    options = DEFINABLE[kind].options
     if key not in options:
         listed = f"Options of {kind}: {', '.join(options)}." if options else f"{kind} takes none."
         meant = did_you_mean(key, options)
@@ -238,8 +217,8 @@ class TableReference:
 class CreateIndex:
     """Creation of an index, at once or, if `deferred`, by its first rebuild.
 
-    `kind`, `options`: of `kind_names.KINDS`. `only`: the condition on partition columns that covered files
-    meet; None covers all files. `properties`: notes, kept and shown with the index, as IDXPROPERTIES of Hive.
+    `kind`, `options`: of `DEFINABLE`. `only`: the condition on partition columns that covered files meet;
+    None covers all files. `properties`: notes, kept and shown with the index, as IDXPROPERTIES of Hive.
 
     Raises:
         StatementError: there are too many terms, a term stands twice, or a kind or option does not exist.
@@ -274,7 +253,7 @@ class CreateIndex:
         self._check_terms()
 
     def _check_terms(self) -> None:
-        most = KINDS[self.kind].most_terms
+        most = DEFINABLE[self.kind].most_terms
         every = next((term for term in self.terms if term.text == EVERY), None)
         if every is not None and most is not None:
             every.refuse(f"an index of kind {self.kind} is not of all columns at once", "Name its columns.")

@@ -17,7 +17,8 @@ from support.tables import gone, index_files, index_of, with_vectors
 from tailbit.api import IndexedTable
 from tailbit.cli.main import cli
 from tailbit.errors import StatementError
-from tailbit.index.kinds.settings import FORMAT, NAMED_FORMAT
+from tailbit.index.kinds.kind import NAMED_FORMAT
+from tailbit.index.kinds.settings import FORMAT
 
 ROWS = 40_000
 

@@ -17,7 +17,8 @@ from support.definitions import define
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.tables import VECTORS, index_files, index_of
-from tailbit.index.kinds.settings import NAMED_FORMAT, may_share
+from tailbit.index.kinds.kind import NAMED_FORMAT
+from tailbit.index.kinds.settings import may_share
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.model import RAISED_KEY, raised_id

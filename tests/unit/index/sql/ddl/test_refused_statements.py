@@ -174,12 +174,12 @@ REFUSED = [
     (
         "CREATE INDEX i ON t USING btree (a)",
         "there is no kind of index btree at character 27",
-        "Kinds: bitmap, record_key, bloom_filter, column_stats.",
+        "Kinds: bitmap, record_key, column_stats, bloom_filter.",
     ),
     (
         "CREATE INDEX i ON t USING bitmp (a)",
         "there is no kind of index bitmp at character 27",
-        "Kinds: bitmap, record_key, bloom_filter, column_stats. Did you mean bitmap?",
+        "Kinds: bitmap, record_key, column_stats, bloom_filter. Did you mean bitmap?",
     ),
     (
         "CREATE INDEX i ON t USING record_index (a) OPTIONS (counts = 'on')",
