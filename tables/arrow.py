@@ -300,12 +300,7 @@ def _validity(values: Sequence[Any]) -> pa.Buffer | None:
 
 
 def _encoded(value: Any, type_: pa.DataType) -> bytes:
-    """Encode a text as UTF-8; return bytes unchanged for a binary type.
-
-    Raises:
-        TypeError: the value is neither text nor bytes.
-        UnicodeDecodeError: the value is bytes for a text type, and they are not UTF-8.
-    """
+    """Encode a text as UTF-8; return bytes unchanged for a binary type."""
     if isinstance(value, str):
         return value.encode()
     if not isinstance(value, bytes):
@@ -334,11 +329,7 @@ def _stored(values: Sequence[Any], type_: pa.DataType) -> npt.NDArray[Any] | pa.
 
 
 def _of_type(value: Any, wanted: type, default: Any) -> Any:
-    """Return a value that has exactly the type `wanted`, or `default` for None.
-
-    Raises:
-        TypeError: the value is of another type.
-    """
+    """Return a value that has exactly the type `wanted`, or `default` for None."""
     if value is None:
         return default
     if type(value) is not wanted:
@@ -347,11 +338,7 @@ def _of_type(value: Any, wanted: type, default: Any) -> Any:
 
 
 def _number(value: Any, type_: pa.DataType) -> int | float:
-    """Return a number that the type can hold; 0 for None.
-
-    Raises:
-        TypeError: the value is not a number of the type's kind.
-    """
+    """Return a number that the type can hold; 0 for None."""
     if value is None:
         return 0
     wanted = (int, float, np.floating) if pa.types.is_floating(type_) else (int, np.integer)

@@ -50,11 +50,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """Return one of Arrow's functions as a Python function that takes its options as keywords.
-
-    Raises:
-        AttributeError: Arrow has no function of this name.
-    """
+    """Return one of Arrow's functions as a Python function that takes its options as keywords."""
     try:
         function = registry.get_function(_KEYWORDS.get(name, name))
     except KeyError as unknown:

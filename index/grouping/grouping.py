@@ -152,11 +152,7 @@ class _Grouping:
             self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3))
 
     def _in_space(self, space: SpaceView, bits: BitMap, columns: Sequence[Column]) -> _InSpace:
-        """Group the rows that postings can serve, and return the positions of the others.
-
-        Raises:
-            CorruptIndexError: a segment is damaged; the caller reads the whole row space from data.
-        """
+        """Group the rows that postings can serve, and return the positions of the others."""
         if not bits:
             return _InSpace(None, bits)
         serving = {column.id: space.serving(column) for column in columns if not column.partition}
@@ -188,11 +184,7 @@ class _Grouping:
         return _InSpace(groups, unserved | truncated, [Step(choice.way, choice.rows, took, choice)])
 
     def _by_tuples(self, space: SpaceView, bits: BitMap, columns: Sequence[Column]) -> _InSpace:
-        """Group rows by the postings of a tuple that holds the columns.
-
-        Raises:
-            CorruptIndexError: a segment is damaged.
-        """
+        """Group rows by the postings of a tuple that holds the columns."""
         for tuple_, places in holding((access.values for access in space.accesses), columns):
             outcome = self._in_space(space, bits, [tuple_]) if tuple_ not in columns else _InSpace(None, bits)
             if outcome.groups is not None:

@@ -308,11 +308,7 @@ def built(entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[p
 
 
 def _rows(file: Entering, column: Column, key_type: str) -> pa.Table:
-    """Return the rows of a column in a data file.
-
-    Raises:
-        DataFileError: the file cannot be read.
-    """
+    """Return the rows of a column in a data file."""
     opened = file.open()
     layout = parquet_layout.layout_of(opened.metadata, opened.tree, opened.head)
     counts = np.diff(layout.starts).tolist()

@@ -79,11 +79,7 @@ def ledger_from_arrow(table: pa.Table) -> Ledger | None:
 
 
 def _state(word: str) -> LedgerState:
-    """Return the ledger state for a word stored in the index.
-
-    Raises:
-        CorruptIndexError: the word is no such state.
-    """
+    """Return the ledger state for a word stored in the index."""
     try:
         return LedgerState(word)
     except ValueError as unknown:

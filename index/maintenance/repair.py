@@ -264,11 +264,7 @@ def _uncounted(state: IndexState, changed: dict[str, FileRecord]) -> dict[str, F
 
 
 def _other_hidden(state: IndexState, damage: Damage) -> set[str]:
-    """Return the other damaged files of hidden rows if one is damaged: what they hold is read again too.
-
-    Raises:
-        StorageError: the store fails for a reason that says nothing about a file.
-    """
+    """Return the other damaged files of hidden rows if one is damaged: what they hold is read again too."""
     if damage.hidden or not _holds(damage.files, HIDDEN_ROWS):
         return set()
     others = state.paths_of(HIDDEN_ROWS) - damage.files

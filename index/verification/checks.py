@@ -269,11 +269,7 @@ def _lone_keys(keys: pa.BinaryArray, key_type: str) -> int:
 
 
 def _groups(segment: Segment, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap], bool]]:
-    """Yield the postings of a segment by row group, and whether their keys ascend, as lookups require.
-
-    Raises:
-        CorruptIndexError: a bitmap fails the checks.
-    """
+    """Yield the postings of a segment by row group, and whether their keys ascend, as lookups require."""
     last: bytes | None = None
     for keys, bitmaps in segment.postings(column) if column in segment.columns else ():
         yield keys, bitmaps, _rising(keys if last is None else _behind(last, keys))
@@ -295,11 +291,7 @@ def _unposted(where: str, space: str, posted: Sequence[FileRecord], union: BitMa
 
 
 def _hidden(index: IndexState, records: Sequence[FileRecord]) -> BitMap:
-    """Return the hidden rows with which counted records are counted, in row space positions.
-
-    Raises:
-        CorruptIndexError: the index has lost the hidden rows.
-    """
+    """Return the hidden rows with which counted records are counted, in row space positions."""
     out = BitMap()
     for record in records:
         if record.counted and record.hidden:

@@ -263,11 +263,7 @@ def _counted(parsed: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _as(column: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedArray:
-    """Cast a column to the expected type; only integers become integers.
-
-    Raises:
-        ValueError: the column does not hold whole numbers although the expected type does.
-    """
+    """Cast a column to the expected type; only integers become integers."""
     if pa.types.is_integer(type_) and not pa.types.is_signed_integer(column.type):
         raise ValueError(f"{field} is of type {column.type}")
     return pc.cast(column, type_)

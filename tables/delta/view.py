@@ -211,11 +211,7 @@ def _compared(schema: Schema, storage: Storage, slice_: FileSlice, alone: bool) 
 
 
 def _node_of(file: DataFile, above: ParquetNode, column: Column) -> ParquetNode | None:
-    """Return the field of a column in a file; None if the file lacks it.
-
-    Raises:
-        UsageError: other engines, which find columns by their names, would read another field or none.
-    """
+    """Return the field of a column in a file; None if the file lacks it."""
     if not column.field_ids:
         return find_field(above, column.physical[-1], None, file.path)
     aliases = column.aliases[-1] if column.aliases else ()

@@ -65,12 +65,7 @@ R = TypeVar("R")
 
 
 def _settled(method: Callable[Concatenate[HudiTable, P], R]) -> Callable[Concatenate[HudiTable, P], R]:
-    """Serialise a method, and repeat it if the file of an instant was archived or rolled back meanwhile.
-
-    Raises:
-        CommitGapError: the file of an instant is still missing after several attempts.
-        LogBlockError, MalformedLogError: as the method raises them, with a remedy in Hudi's words.
-    """
+    """Serialise a method, and repeat it if the file of an instant was archived or rolled back meanwhile."""
 
     @functools.wraps(method)
     def settled(table: HudiTable, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -163,11 +158,7 @@ class HudiTable(Table):
         return self._readable[1]
 
     def _files(self, versions: Versions) -> ListedFiles:
-        """Return the data files of a state of the timeline, after a check that none was deleted meanwhile.
-
-        Raises:
-            FileNotFoundError: files may have been deleted meanwhile.
-        """
+        """Return the data files of a state of the timeline, after a check that none was deleted meanwhile."""
         if self._listed is None or self._listed[0] is not versions:
             files = list_files(self.storage)
             if not _kept_all(versions.timeline, self._reader.look(anew=True)):
@@ -284,11 +275,7 @@ class HudiTable(Table):
         return self._folds.changes(versions, self._before(versions, first), first, last)
 
     def _before(self, versions: Versions, first: Version) -> HudiSnapshot:
-        """Return the snapshot of the newest version before a bound.
-
-        Raises:
-            CommitGapError: files of that version have been deleted, or the timeline begins later.
-        """
+        """Return the snapshot of the newest version before a bound."""
         at = versions.between(0, first - 1).stop - 1
         if at < 0:
             if self._earliest(versions) > versions.numbers[0]:

@@ -167,11 +167,7 @@ def _positions(storage: Storage, delete: Delete, location: str) -> Mapping[str, 
 
 
 def _columns(storage: Storage, delete: Delete, columns: Sequence[Column]) -> pa.Table:
-    """Read columns of a delete file.
-
-    Raises:
-        HiddenRowsError: the file is missing, damaged, or has another number of rows than the manifest says.
-    """
+    """Read columns of a delete file."""
     from tailbit.base.errors import DataFileError
 
     try:

@@ -42,11 +42,7 @@ R = TypeVar("R")
 
 
 def _settled(method: Callable[Concatenate[IcebergTable, P], R]) -> Callable[Concatenate[IcebergTable, P], R]:
-    """Serialise a method, and repeat it if a file of the metadata was deleted meanwhile.
-
-    Raises:
-        MalformedLogError: a file of the metadata is missing, though its snapshot is not expired.
-    """
+    """Serialise a method, and repeat it if a file of the metadata was deleted meanwhile."""
 
     @functools.wraps(method)
     def settled(table: IcebergTable, /, *args: P.args, **kwargs: P.kwargs) -> R:

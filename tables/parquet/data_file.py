@@ -361,11 +361,7 @@ def as_column(
 
 
 def _checked(coded: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Check that all dictionary codes are in range: pyarrow checks codes only when it decodes them.
-
-    Raises:
-        ValueError: a damaged page has codes outside its dictionary.
-    """
+    """Check that all dictionary codes are in range: pyarrow checks codes only when it decodes them."""
     for chunk in coded.chunks:
         bounds = pc.min_max(chunk.indices)
         low, high = bounds["min"].as_py(), bounds["max"].as_py()

@@ -479,10 +479,6 @@ def _postings(
     """Yield the merged postings, column by column, keys in order.
 
     Columns that no file has posted are left out.
-
-    Raises:
-        ColumnTypeError: a column has key types of which none holds all others; such row spaces are not
-            merged.
     """
     sources = [(number, segment) for number, segments in enumerate(spaces) for segment in segments]
     for column in sorted(posted & {c for _, s in sources for c in s.columns}):

@@ -271,11 +271,7 @@ class _Headers:
 
 
 def _end(data: _Bytes, offset: int, size: int) -> int:
-    """Return the offset at which a block of some size ends.
-
-    Raises:
-        ValueError: the sizes contradict each other or the file, or no block and no end of the file follows.
-    """
+    """Return the offset at which a block of some size ends."""
     end = offset + len(MAGIC) + _LAST.size + size
     if size < _FIRST.size or end > data.size:
         raise ValueError(f"its {size} bytes go beyond the end of the file")
@@ -287,11 +283,7 @@ def _end(data: _Bytes, offset: int, size: int) -> int:
 
 
 def _content(data: _Bytes, headers: _Headers, offset: int, end: int) -> Span:
-    """Read the headers of a block and return where its content lies.
-
-    Raises:
-        ValueError: headers, content and footers do not fill the block.
-    """
+    """Read the headers of a block and return where its content lies."""
     start = offset + len(MAGIC)
     count = _unpacked(data, _FIRST, start, end)[3]
     at = headers.read(data, start + _FIRST.size, count, end)
@@ -306,11 +298,7 @@ def _content(data: _Bytes, headers: _Headers, offset: int, end: int) -> Span:
 
 
 def _type(first: tuple[int, ...]) -> BlockType:
-    """Return the type of a block.
-
-    Raises:
-        ValueError: the format or the type is unknown, or the writer marked the block as damaged.
-    """
+    """Return the type of a block."""
     _, version, kind, _ = first
     if version != FORMAT:
         raise ValueError(f"it has version {version} of the format of log files")
@@ -327,11 +315,7 @@ def _keep_headers(data: _Bytes, headers: _Headers, offset: int) -> None:
 
 
 def _unpacked(data: _Bytes, form: struct.Struct, at: int, end: int) -> tuple[int, ...]:
-    """Return the numbers at an offset.
-
-    Raises:
-        ValueError: the numbers go beyond `end`.
-    """
+    """Return the numbers at an offset."""
     packed = data.read(at, form.size) if at + form.size <= end else b""
     if len(packed) < form.size:
         raise ValueError(f"it ends at byte {at}")

@@ -182,11 +182,7 @@ def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list
 
 
 def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column, or a field of a struct column, named after a dot.
-
-    Raises:
-        KeyError: there is no column or field of that name.
-    """
+    """Return a column, or a field of a struct column, named after a dot."""
     root, *fields = name.split(".")
     values = rows[root]
     for field in fields:

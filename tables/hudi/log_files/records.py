@@ -193,11 +193,7 @@ def _pieces(content: bytes) -> Iterator[list[memoryview]]:
 
 
 def _records(content: bytes) -> Iterator[memoryview]:
-    """Yield the bytes of each record of a block of Avro.
-
-    Raises:
-        ValueError: the records do not fill the content.
-    """
+    """Yield the bytes of each record of a block of Avro."""
     version, count = _TWO.unpack_from(content)
     view = memoryview(content)
     if version not in _VERSIONS or count < 0:
