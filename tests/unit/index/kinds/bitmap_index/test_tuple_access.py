@@ -98,6 +98,14 @@ def test_what_the_keys_of_tuples_leave_open_is_rechecked(table_path: str, condit
     assert (len(bounds.maybe) < 200) == (condition != "s = 'x'")
 
 
+@pytest.mark.parametrize("condition", ["a = 1 AND s = 'X'", "a IN (1, 2) AND s = 'X'"])
+def test_a_condition_that_implies_one_on_a_part_is_rechecked(table_path: str, condition: str) -> None:
+    write_deltalake(table_path, some_rows(1))
+    index_of(table_path, ["v"])
+    define_tuples(table_path, "a", "lower(s)", "v")
+    assert tailbit.open(table_path).where(condition).count() == judged(table_path, condition)[0]
+
+
 @pytest.mark.parametrize("terms", [("ts", "s"), ("s", "ts"), ("hash(ts, s)",), ("s", "hash(ts, s)")])
 def test_partition_times_asked_in_another_zone_are_not_looked_up_as_moments_of_utc(
     table_path: str, terms: tuple[str, ...]
