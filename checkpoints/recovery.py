@@ -230,6 +230,13 @@ def _covered(ledger: Ledger, remembered: Offset | None, log: LogState, known_rou
         return Resume(Situation.GO_ON, remembered)
     if ledger.round == remembered.round and remembered.key < behind.key:
         return Resume(Situation.TRIM, behind)
+    if (
+        ledger.round < remembered.round
+        and not remembered.in_snapshot
+        and remembered.version == after(covered)
+    ):
+        # The batch that was to open this round recorded nothing: what is remembered of the log here is gone.
+        return Resume(Situation.LOST_LOG_TAIL, _at_head(log, known_round + 1))
     return Resume(Situation.INDEX_RESTORED, log_start(known_round + 1, log.fingerprint(covered), covered))
 
 
@@ -280,7 +287,8 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
     if ledger.round > end.round:
         return BatchPlan(Verdict.SUPERSEDED)
     is_same_log = lineage_holds(ledger, log)
-    if not _reads_snapshot(start, end) and ledger.version < end.stands_at and not log.follows(ledger.version):
+    is_new = ledger.version < end.stands_at or ledger.round < end.round
+    if is_new and not _reads_snapshot(start, end) and not _is_followed(ledger, log):
         return BatchPlan(Verdict.SUPERSEDED)
     if ledger.round < end.round:
         return _opening(ledger, end, is_same_log)
@@ -304,6 +312,11 @@ def _reads_snapshot(start: Offset, end: Offset) -> bool:
 def _is_cleaned(start: Offset, end: Offset, log: LogState) -> bool:
     """Return whether a batch reads files of a pinned snapshot that can no longer be rebuilt."""
     return _reads_snapshot(start, end) and end.stands_at < log.head and end.stands_at < log.earliest()
+
+
+def _is_followed(ledger: Ledger, log: LogState) -> bool:
+    """Return whether the log has what came after the covered version, if anything did."""
+    return ledger.version >= log.head or log.follows(ledger.version)
 
 
 def _opening(ledger: Ledger, end: Offset, is_same_log: bool) -> BatchPlan:

@@ -87,6 +87,14 @@ ROWS = [
     ),
     ("other indexer", ledger(10), tail(2, 14), log(), Situation.OTHER_INDEXER, tail(3, 10)),
     ("index deleted", None, tail(3, 10), log(), Situation.INDEX_DELETED, snap(4, 20)),
+    (
+        "an opening that recorded nothing",
+        ledger(10),
+        tail(4, 10),
+        log(),
+        Situation.LOST_LOG_TAIL,
+        snap(5, 20),
+    ),
     ("lost log tail", ledger(10), tail(3, 10), log(first=12), Situation.LOST_LOG_TAIL, snap(4, 20)),
     ("lost only the next commit", ledger(10), None, log(first=11), Situation.LOST_LOG_TAIL, snap(4, 20)),
     (
@@ -218,12 +226,13 @@ def test_the_first_batch_of_an_empty_index_reads_its_snapshot() -> None:
         (ledger(5, "building"), snap(3, 6), snap(3, 6, 4), log()),
         (ledger(5, "building"), tail(3, 10), tail(3, 12), log()),
         (ledger(10), tail(3, 10), tail(3, 12), replace(log(), follows=lambda _: False)),
+        (ledger(10), tail(3, 12), tail(4, 10), replace(log(), follows=lambda _: False)),
         (ledger(5, "building"), snap(3, 5), snap(3, 5, 4), replace(log(), earliest=lambda: 6)),
         (None, snap(1, 5), snap(1, 5, 4), replace(log(), earliest=lambda: 6)),
     ],
     ids=[
         *("index deleted", "later round", "other lineage", "table went back", "other snapshot", "building"),
-        *("log cleaned", "snapshot cleaned", "first snapshot cleaned"),
+        *("log cleaned", "covered cleaned", "snapshot cleaned", "first snapshot cleaned"),
     ],
 )
 def test_a_batch_that_the_ledger_has_overtaken_records_nothing(

@@ -28,6 +28,7 @@ from tailbit.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.hudi import files, timeline
 from tailbit.tables.hudi.instants import Instant
 from tailbit.tables.hudi.table import HudiTable
@@ -337,6 +338,31 @@ def test_an_index_of_whose_version_the_cleaner_took_a_file_begins_a_new_round(tm
     ledger = drive.index.state.ledger
     assert ledger is not None
     assert ledger.round > 1
+    assert ledger.covered == opened(made.root).head()
+    answered = tailbit.open(made.root, index)
+    assert (answered.count("k = 2"), answered.verify().sound) == (2, True)
+
+
+def test_an_index_that_covers_a_savepoint_passes_over_versions_that_the_cleaner_took_after_it(
+    tmp_path: Path,
+) -> None:
+    made, index = builder(tmp_path), tmp_path / "index"
+    group, files, instants = made.new_group(), [], []
+    for number in range(3):
+        requested = made.timeline.request()
+        previous = files[-1].path if files else None
+        files.append(made.data_file(ROWS, requested, group, "p", previous)[0])
+        instants.append(made.commit(requested, files[-1:], ROWS.schema, "UPSERT"))
+        if number == 0:
+            Drive(made.root, index, ["k"]).drain()
+            saved = [slice_.path for slice_ in opened(made.root).snapshot().files]
+    other = next(path for path in saved if path != files[0].path)
+    made.savepoint(instants[0], [files[0], replace(files[0], path=other)])
+    made.clean(files[1:2], instants[2].requested)
+    drive = Drive(made.root, index, settings=StreamSettings(poll_ms=1, versions=1))
+    drive.drain()
+    ledger = drive.index.state.ledger
+    assert ledger is not None
     assert ledger.covered == opened(made.root).head()
     answered = tailbit.open(made.root, index)
     assert (answered.count("k = 2"), answered.verify().sound) == (2, True)
