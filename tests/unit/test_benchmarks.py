@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -67,3 +70,12 @@ def test_the_operations_page_shows_how_all_grows_as_it_was_measured(tmp_path: Pa
     report.write_growth(page, report.load(BENCHMARKS / "results"))
     assert page.read_text() == shown.read_text()
     assert "commits of the index | 1, 10,000" in page.read_text()
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.rglob("*.py")), ids=lambda path: path.stem)
+def test_what_a_benchmark_takes_from_the_product_is_there(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tailbit"):
+            module = importlib.import_module(str(node.module))
+            absent = {alias.name for alias in node.names if not hasattr(module, alias.name)}
+            assert {name for name in absent if find_spec(f"{node.module}.{name}") is None} == set()
