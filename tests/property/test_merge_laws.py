@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -170,6 +170,7 @@ def row_spaces(draw: st.DrawFn) -> list[tuple[list[FileRecord], dict[bytes | Non
     return out
 
 
+@example([([record("a", 2, space="0", base=0)], {b"a": [1, 2]})], Random(0), 0.0)
 @given(row_spaces(), st.randoms(use_true_random=False), st.sampled_from([0.0, 0.5, 1.0]))
 @examples(150)
 def test_a_merged_posting_of_either_encoding_is_the_moved_positions_of_the_kept_claims(
