@@ -100,7 +100,7 @@ import tailbit.index, tailbit.tables
 from tailbit.tables import cache
 shares, share = [cache.HANDLES_BYTES], cache.share
 def told(of):
-    shares.append(0 if sys._getframe(1).f_globals["__name__"].endswith("spilling") else share(of))
+    shares.append(0 if sys._getframe(1).f_globals["__name__"].endswith("write.posting") else share(of))
     return share(of)
 cache.share = told
 for room in (tailbit.index, tailbit.tables):
