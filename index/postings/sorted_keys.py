@@ -112,11 +112,13 @@ def ascending(keys: pa.BinaryArray) -> tuple[Longs, Mask]:
 
 def order_of(values: npt.NDArray[np.uint64]) -> Longs:
     """Return the order of some integers; equal ones stay in theirs."""
-    least = values.min()
-    bits = int(values.max() - least).bit_length()
-    if bits > _MOST_DIGITS * _DIGIT:
+    every, least = int(np.bitwise_or.reduce(values)), values.min()
+    # Keys of fewer than eight bytes end with zeros.
+    low = (every & -every).bit_length() - 1 if every else 0
+    high = int(values.max() - least).bit_length()
+    if high - low > _MOST_DIGITS * _DIGIT:
         return np.argsort(values, kind="stable").astype(np.int64)
-    return order_by_digits((values - least).view(np.int64), 0, bits)
+    return order_by_digits((values - least).view(np.int64), low, high)
 
 
 def order_by_digits(numbers: Longs, low: int, high: int) -> Longs:
@@ -340,21 +342,29 @@ def _found(part: _Part, wanted: Wanted, low: int, high: int) -> tuple[Longs, Lon
     fewer = part.form.comparable(wanted, part.values, low, high) if len(part.values) < high - low else None
     if fewer is not None:
         # The stored keys are the fewer ones: each of them is looked for.
-        keys, stored = fewer
-        indices = np.minimum(np.searchsorted(keys, stored), len(keys) - 1)
-        hits = np.flatnonzero(keys[indices] == stored)
-        return low + indices[hits], hits if part.rows is None else part.rows[hits].astype(np.int64)
+        rows, indices = _searched(*fewer)
+        return low + indices, rows if part.rows is None else part.rows[rows].astype(np.int64)
     owners, values = part.form.of(wanted, low, high)
     if not len(part.values) or not len(owners):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if part.filter is None:
-        at = np.minimum(np.searchsorted(part.values, values), len(part.values) - 1)
+        there, rows = _searched(part.values, values)
     else:
         likely = part.filter.pass_(values)
         owners, values = owners[likely], values[likely]
-        at = part.filter.search(part.values, values)
-    there = np.flatnonzero(part.values[at] == values)
-    return owners[there], at[there] if part.rows is None else part.rows[at[there]].astype(np.int64)
+        there, rows = _equal(part.values, values, part.filter.search(part.values, values))
+    return owners[there], rows if part.rows is None else part.rows[rows].astype(np.int64)
+
+
+def _searched(values: Ordered, keys: Ordered) -> tuple[Longs, Longs]:
+    """Return the indices of those of the keys that are among the values, and the rows of these values."""
+    return _equal(values, keys, np.minimum(np.searchsorted(values, keys), len(values) - 1))
+
+
+def _equal(values: Ordered, keys: Ordered, rows: Longs) -> tuple[Longs, Longs]:
+    """Return the indices of the keys that equal the values in `rows`, one a key, and the rows of these."""
+    indices = np.flatnonzero(values[rows] == keys)
+    return indices, rows[indices]
 
 
 def _part(keys: pa.BinaryArray, lengths: Longs, rows: Longs | None) -> _Part:

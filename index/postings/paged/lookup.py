@@ -188,9 +188,7 @@ def _parts(
         table = _table_of(segment, column, span.number)
         return answer(table.lists, *table.keys.find(wanted, span.low, span.high))
 
-    if sum(high - low for _, low, high in whole) < _FEW and all(
-        _holds_table(segment, span.number) for span in whole
-    ):
+    if _are_light(segment, whole):
         yield from (found(span, True) for span in whole)
     else:
         yield from in_order(partial(found, span) for span in whole)
@@ -198,8 +196,14 @@ def _parts(
 
 def holds_tables(segment: Segment, column: str, keys: Wanted) -> bool:
     """Return whether keys are few, and the tables of all row groups that may hold some are cached."""
-    spans = _spans(segment, column, keys)
-    return len(keys.codes) < _FEW and all(_holds_table(segment, span.number) for span in spans)
+    return _are_light(segment, _spans(segment, column, keys))
+
+
+def _are_light(segment: Segment, spans: Sequence[_Span]) -> bool:
+    """Return whether spans have few keys, and the tables of all their row groups are cached."""
+    return sum(high - low for _, low, high in spans) < _FEW and all(
+        _holds_table(segment, span.number) for span in spans
+    )
 
 
 def _holds_table(segment: Segment, number: int) -> bool:
