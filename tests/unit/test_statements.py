@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tarfile
 import threading
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tailbit
+from support.golden import unpack
 from support.tables import eight_flights
 from tailbit.cli.main import cli
 from tailbit.errors import (
@@ -35,8 +35,6 @@ from tailbit.index.sql.ddl.parser import parse_statement
 from tailbit.index.sql.ddl.statements import RebuildIndex
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
-
-OLD = Path(__file__).parents[1] / "support" / "index_of_format_2.tar.gz"
 
 
 @pytest.fixture(scope="module")
@@ -179,13 +177,7 @@ def test_a_partition_of_an_index_that_covers_every_partition_is_refused(here: Pa
 
 
 def test_an_index_of_another_release_is_refused_by_name(here: Path) -> None:
-    with tarfile.open(OLD) as archive:
-        archive.extractall(here / "old", filter="data")
-    index = next(
-        path.parent
-        for path in (here / "old").rglob("_delta_log")
-        if "kind=files" in str(list(path.parent.iterdir()))
-    )
+    index = f"{unpack(2, here)}/_tailbit"
     with pytest.raises(CorruptIndexError, match="older release"):
         tailbit.sql("CREATE INDEX i ON flights (dest)", index=index)
 

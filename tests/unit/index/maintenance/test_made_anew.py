@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from click.testing import CliRunner
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
+from support.golden import PLAIN, unpack
 from support.tables import flipped_pages, gone, index_files, index_of, rows, three_commits
 from tailbit.checkpoints.claim import Claim
 from tailbit.cli.main import cli
@@ -32,9 +32,6 @@ from tailbit.index.maintenance.create import start_over
 from tailbit.index.model import IndexFile
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import NO_OPTIONS, open_storage
-
-FORMAT_2 = Path(__file__).parents[3] / "support" / "index_of_format_2.tar.gz"
-"""Three commits of ten rows, and their index of column v as the last release of format 2 wrote it."""
 
 
 @pytest.fixture
@@ -166,22 +163,23 @@ def test_repair_refuses_columns_other_than_those_of_the_index(path: str, damaged
 
 @pytest.fixture
 def old(tmp_path: Path) -> str:
-    with tarfile.open(FORMAT_2) as files:
-        files.extractall(tmp_path, filter="data")
-    return str(tmp_path / "t")
+    return unpack(2, tmp_path)
 
 
 def test_an_index_of_an_older_format_is_made_anew_by_repair_with_its_columns(
     old: str, tmp_path: Path
 ) -> None:
-    answer = tailbit.open(old).where("v = 'v1'")
-    assert (answer.count(), answer.files_scanned) == (10, 3)
+    answer = tailbit.open(old).where("k = -120")
+    assert (answer.count(), answer.files_scanned) == (1, 4)
     assert ["format 2" in str(damage) for damage in answer.damaged] == [True]
     with pytest.raises(IndexFormatError, match="format 2") as told:
         Drive(old, f"{old}/_tailbit")
     assert "tailbit repair" in told.value.hint
-    assert tailbit.open(old).repair().anew == ("v",)
-    is_whole(old, tmp_path / "whole")
+    assert tailbit.open(old).repair().anew == PLAIN
+    Drive(old, tmp_path / "whole", PLAIN).drain()
+    assert contents_of(f"{old}/_tailbit") == contents_of(str(tmp_path / "whole"))
+    assert tailbit.open(old).verify(derive=9).problems == []
+    assert tailbit.open(old).where("k = -120").files_scanned == 0
 
 
 def test_an_index_of_a_newer_format_is_refused_by_name_and_left_alone(path: str) -> None:

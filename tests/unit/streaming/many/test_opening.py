@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import pytest
 
 import tailbit
 from support.drive import Drive
+from support.golden import PLAIN, unpack
 from support.tables import index_of, three_commits
 from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CorruptIndexError, IndexerRunningError, NoIndexError
@@ -17,7 +17,6 @@ from tailbit.streaming.many.followed_table import define_missing, differences, o
 from tailbit.tables import open_table
 from tailbit.tables.storage import open_storage
 
-FORMAT_2 = Path(__file__).parents[3] / "support" / "index_of_format_2.tar.gz"
 BY_NAME = IndexEntry(name="by_v", on=("lower(v)",))
 
 
@@ -63,10 +62,8 @@ def test_an_index_whose_settings_are_lost_is_made_anew_with_the_columns_of_the_e
 
 
 def test_an_index_of_an_older_release_is_made_anew_and_says_so(tmp_path: Path) -> None:
-    with tarfile.open(FORMAT_2) as files:
-        files.extractall(tmp_path, filter="data")
     told: list[str] = []
-    assert set(opened(str(tmp_path / "t"), told)) == {"v"}
+    assert set(opened(unpack(2, tmp_path), told)) == {*PLAIN}
     assert len(told) == 1
     assert "format 2" in told[0]
 
@@ -138,9 +135,7 @@ def test_a_log_that_cannot_be_read_for_a_moment_is_waited_for_whatever_columns_t
 
 
 def test_an_older_index_keeps_its_columns_whatever_columns_the_entry_has(tmp_path: Path) -> None:
-    with tarfile.open(FORMAT_2) as files:
-        files.extractall(tmp_path, filter="data")
-    assert set(opened(str(tmp_path / "t"), [], columns=("v", "gone"))) == {"v"}
+    assert set(opened(unpack(2, tmp_path), [], columns=(*PLAIN, "gone"))) == {*PLAIN}
 
 
 def test_an_index_of_names_alone_whose_settings_are_lost_has_these_names_again(path: str) -> None:
