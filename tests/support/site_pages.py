@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("benchmarks", "benchmarks/results", "deploy", "examples")
-SUFFIXES = (".md", ".svg", ".py", ".ipynb")
+FOLDERS = ("benchmarks", "benchmarks/results", "deploy", "examples", "examples/reader")
+SUFFIXES = (".md", ".svg", ".py", ".ipynb", ".java")
 _LINK = re.compile(r"(\]\()(?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?(\))")
 
 
