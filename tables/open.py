@@ -10,11 +10,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from tailbit.base.errors import NotATableError, StorageError, TwoFormatsError, UsageError
+from tailbit.base.errors import (
+    NotATableError,
+    RequirementError,
+    StorageError,
+    TwoFormatsError,
+    UsageError,
+)
 from tailbit.base.wording import did_you_mean
 from tailbit.tables.delta.table import WORDS as DELTA
 from tailbit.tables.delta.table import DeltaTable
 from tailbit.tables.hudi.words import WORDS as HUDI
+from tailbit.tables.iceberg.words import CATALOG
 from tailbit.tables.iceberg.words import WORDS as ICEBERG
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage import NO_OPTIONS, LocalStorage, Storage, StorageOptions, open_storage
@@ -89,18 +96,51 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = Tr
 
 
 def located(path: str, options: StorageOptions = NO_OPTIONS) -> tuple[str, StorageOptions]:
-    """Return the root of a table and the options to open it with, of a path that may be its metadata file.
+    """Return the root of a table and the options to open it with.
+
+    The path may be that of a metadata file, or the URI of a table of a catalog, which is then asked.
 
     >>> located("/t/metadata/v3.metadata.json")[0]
     '/t'
+
+    Raises:
+        CatalogError, NotATableError, RequirementError: a catalog cannot be asked, or has no such table.
+        UsageError: a URI that names no table of a catalog.
     """
+    if path.startswith(CATALOG):
+        from tailbit.tables.iceberg.catalogs import CatalogTable
+        from tailbit.tables.iceberg.metadata import placed
+
+        root, _ = placed(CatalogTable(path, options).location())
+        return root, _as_iceberg(options, path)
     if not path.endswith((".metadata.json", ".metadata.json.gz")):
         return path, options
     above, _, name = path.replace("\\", "/").rpartition("/")
     root, _, folder = above.rpartition("/")
-    given = [item for item in options if item[0] not in (METADATA_FILE, TABLE_FORMAT)]
-    named = ((METADATA_FILE, f"{folder}/{name}"), (TABLE_FORMAT, "iceberg"))
-    return root or ("/" if path.startswith("/") else "."), StorageOptions.of(dict([*given, *named]))
+    root = root or ("/" if path.startswith("/") else ".")
+    return root, _as_iceberg(options, f"{folder}/{name}")
+
+
+def _as_iceberg(options: StorageOptions, metadata: str) -> StorageOptions:
+    """Return options with what says which metadata file of an Iceberg table is the current one."""
+    return StorageOptions.of({**dict(options), METADATA_FILE: metadata, TABLE_FORMAT: "iceberg"})
+
+
+_CATALOGS_OF_SPARK = "org.apache.iceberg."
+
+
+def named_in_catalog(names: Sequence[str], class_in_spark: str = "") -> str | None:
+    """Return the URI of a table by its names, the first of them that of a catalog; None for other names.
+
+    `class_in_spark`: that of Spark's catalog of that name; if it is of another format, Spark finds the table.
+    """
+    if class_in_spark and not class_in_spark.startswith(_CATALOGS_OF_SPARK):
+        return None
+    try:
+        from tailbit.tables.iceberg.catalogs import uri_in_catalog
+    except RequirementError:
+        return None
+    return uri_in_catalog(tuple(names))
 
 
 def folder_of(table: str) -> str | None:

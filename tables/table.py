@@ -80,6 +80,11 @@ class Table(ABC):
         """The root of the table: an absolute local path, or a URL in an object store."""
         return self.storage.root
 
+    @property
+    def address(self) -> str:
+        """What opens the table again: its root, unless its format needs to be given more."""
+        return self.root
+
     @abstractmethod
     def head(self) -> Version:
         """Return the newest version. Every poll for changes calls this: it must cost only a few stats.

@@ -94,7 +94,7 @@ class IndexMemory:
         if seen == self._seen:
             return
         self._seen = seen
-        table = TableReference("path", (self._table.root,), format=self._table.words.sql_name)
+        table = TableReference("path", (self._table.address,), format=self._table.words.sql_name)
         statements = statements_of(settings.definitions, self._table.snapshot().schema, table)
         self._memory = self._memory.now(settings, statements)
         text = self._memory.text()
@@ -118,5 +118,5 @@ class IndexMemory:
         """Return how what is remembered comes back; empty if nothing is."""
         if not self._written:
             return ""
-        again = shlex.join(["tailbit", "index", "create", self._table.root, "--from", self.file])
+        again = shlex.join(["tailbit", "index", "create", self._table.address, "--from", self.file])
         return f"To have again what it had: {again}; to forget it, delete that file."

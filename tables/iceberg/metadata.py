@@ -21,15 +21,18 @@ import gzip
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError, NotATableError, UnsupportedFeatureError
 from tailbit.base.once import once
-from tailbit.tables.iceberg.words import LOG, WORDS
-from tailbit.tables.storage import SMALL, Stat, Storage
+from tailbit.tables.iceberg.words import CATALOG, LOG, WORDS
+from tailbit.tables.storage import SMALL, Stat, Storage, open_storage
+
+if TYPE_CHECKING:
+    from tailbit.tables.iceberg.catalogs import CatalogTable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(//)?")
 _ALIKE = {"s3a": "s3", "s3n": "s3"}
@@ -46,6 +49,17 @@ def plain(path: str) -> str:
         return path
     scheme, rest = match[1].lower(), path[match.end() :]
     return rest if scheme == "file" else f"{_ALIKE.get(scheme, scheme)}://{rest}"
+
+
+def placed(location: str) -> tuple[str, str]:
+    """Return the root of a table and the name of its metadata file below, by the file's location.
+
+    >>> placed("file:///lake/t/metadata/1.metadata.json"), placed("s3a://b/meta/t/1.metadata.json")
+    (('/lake/t', 'metadata/1.metadata.json'), ('s3://b/meta/t', '1.metadata.json'))
+    """
+    folder, _, name = plain(location).rpartition("/")
+    root, _, last = folder.rpartition("/")
+    return (root, f"{LOG}/{name}") if last == LOG else (folder, name)
 
 
 class Location:
@@ -255,22 +269,34 @@ def is_metadata_file(path: str) -> bool:
 class Pointer:
     """The current metadata file of a table, parsed again only if it is another file.
 
-    `fixed`: the name of the metadata file that was given in place of the table's folder; it stays current.
+    `given`: the name of the metadata file that was given in place of the table's folder, and stays current;
+    or the URI of the table in a catalog.
     """
 
-    def __init__(self, storage: Storage, fixed: str = "") -> None:
-        self._storage, self._fixed = storage, fixed
+    def __init__(self, storage: Storage, given: str = "") -> None:
+        self._storage, self._fixed = storage, given
+        self._catalog: CatalogTable | None = None
+        if given.startswith(CATALOG):
+            from tailbit.tables.iceberg.catalogs import CatalogTable
+
+            self._catalog = CatalogTable(given, storage.options)
         self._newest_look: tuple[Stat | None, TableMetadata] | None = None
 
     def look(self) -> TableMetadata:
-        """Return the metadata that is current now. Cost: a few stats if nothing has changed.
+        """Return the metadata that is current now. Cost: a few stats, or a request, if nothing has changed.
 
         Raises:
             NotATableError: there is no metadata file, or a catalog would have to say which is current.
+            CatalogError: the catalog gives no answer.
             MalformedLogError, UnsupportedFeatureError: as `parse_metadata` does.
         """
         last_look = self._newest_look
-        if last_look is not None:
+        if self._catalog is not None:
+            name = self._named_by(self._catalog)
+            # A metadata file is never changed, so its name says which it is.
+            if last_look is not None and name == last_look[1].file:
+                return last_look[1]
+        elif last_look is not None:
             stat = self._storage.stat(last_look[1].file)
             newer = None if self._fixed or stat is None else self._newer(last_look[1].file)
             if stat == last_look[0] and stat is not None and newer is None:
@@ -284,13 +310,33 @@ class Pointer:
                 break
             except FileNotFoundError:
                 # A commit may delete old metadata files, so a file that is gone has successors.
-                listed = self._listed()
-                if listed is None or listed == name:
+                successor = self._successor()
+                if successor is None or successor == name:
                     raise self._none("its metadata file is gone", "") from None
-                name = listed
+                name = successor
         metadata = parse_metadata(data, name, self._storage.root)
         self._newest_look = (stat, metadata)
         return metadata
+
+    def _named_by(self, catalog: CatalogTable) -> str:
+        """Return the name of the metadata file that a catalog names."""
+        root, name = placed(catalog.location())
+        if (
+            root != self._storage.root
+            and open_storage(root, self._storage.options).root != self._storage.root
+        ):
+            reason = f"the catalog says that it now lies in {root}"
+            raise self._none(
+                reason, "Open it again: another folder is another table, with an index of its own."
+            )
+        return name
+
+    def _successor(self) -> str | None:
+        """Return the name of the metadata file that followed one which is gone."""
+        if self._catalog is None:
+            return self._listed()
+        self._catalog.forget()
+        return self._named_by(self._catalog)
 
     def _find(self) -> str:
         """Return the name of the current metadata file."""

@@ -26,10 +26,10 @@ from tailbit.tables.iceberg.snapshot import (
     paths_in,
 )
 from tailbit.tables.iceberg.versions import EMPTY, Versions
-from tailbit.tables.iceberg.words import WORDS
+from tailbit.tables.iceberg.words import CATALOG, WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, forget
 from tailbit.tables.storage.store import METADATA_FILE
 from tailbit.tables.table import NO_PARTITION, GroupOfFile, Table
 
@@ -52,6 +52,7 @@ def _settled(method: Callable[Concatenate[IcebergTable, P], R]) -> Callable[Conc
                     return method(table, *args, **kwargs)
                 except FileNotFoundError as missing:
                     last = missing
+                    forget()
             raise MalformedLogError(
                 file=str(last),
                 reason="it is missing, though the newest metadata names it",
@@ -93,6 +94,12 @@ class IcebergTable(Table):
         table = cls(storage)
         table.head()
         return table
+
+    @property
+    def address(self) -> str:
+        """The URI of the table in its catalog, the path of the metadata file that was given, or the root."""
+        given = dict(self.storage.options).get(METADATA_FILE, "")
+        return given if given.startswith(CATALOG) else f"{self.root}/{given}".rstrip("/")
 
     def _look(self) -> Versions:
         """Return the versions as they are now."""

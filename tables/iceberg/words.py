@@ -5,6 +5,8 @@ from __future__ import annotations
 from tailbit.tables.table import FormatWords
 
 LOG = "metadata"
+CATALOG = "iceberg://"
+"""Begins the URI of a table of a catalog: `iceberg://catalog/namespace.table`."""
 
 _ROLL_BACK = "Restore the file from a backup, or go back to a snapshot before it (CALL rollback_to_snapshot)."
 

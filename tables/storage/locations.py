@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 from tailbit.base.errors import RequirementError, UnsafePathError, UnusableStorageError, UsageError
 from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup
-from tailbit.tables.storage.store import METADATA_FILE, SCHEMES, TABLE_FORMAT, StorageOptions
+from tailbit.tables.storage.store import (
+    CATALOG_PROPERTY,
+    METADATA_FILE,
+    SCHEMES,
+    TABLE_FORMAT,
+    StorageOptions,
+)
 
 CLOUDS: Mapping[str, tuple[str, ...]] = {
     "s3": ("AWS_",),
@@ -132,6 +138,8 @@ def _split(options: StorageOptions, url: str) -> tuple[dict[str, str], dict[str,
     for name, value in options:
         bare = re.sub(f"^({'|'.join(CLOUDS[kind])})", "", name.upper()).lower()
         if name.upper().startswith(foreign) or bare in (OPTION, TABLE_FORMAT, METADATA_FILE):
+            continue
+        if bare.startswith(CATALOG_PROPERTY):
             continue
         if bare == "max_retries":
             retries = _count(name, value)

@@ -33,7 +33,12 @@ SCHEMES: Mapping[str, str] = {
 TABLE_FORMAT = "table_format"
 """The option that says which of two formats in one folder is meant."""
 METADATA_FILE = "metadata_file"
-"""The option that names the metadata file of a table, relative to its root, in place of the current one."""
+"""The option that names the metadata file of a table, relative to its root, in place of the current one.
+
+It may be the URI of the table in a catalog, which knows the current one.
+"""
+CATALOG_PROPERTY = "catalog."
+"""Begins the names of options that are properties of a catalog."""
 _SHORTEST = 4
 """Shorter values are not treated as secrets: they would occur in many words."""
 

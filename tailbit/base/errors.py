@@ -197,6 +197,13 @@ class UnusableStorageError(StorageError):
     retryable = False
 
 
+class CatalogError(StorageError):
+    """A catalog of Iceberg tables gives no answer, or pyiceberg's configuration does not describe it."""
+
+    template = "the catalog of {path} cannot be asked: {reason}"
+    hint = "See whether the catalog is up, and whether pyiceberg's configuration describes it."
+
+
 class NoConditionalPutError(StorageError):
     """The object store has no conditional put: two concurrent writers could both believe to be first."""
 

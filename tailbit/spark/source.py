@@ -113,7 +113,7 @@ class TailbitSource(DataSource):
                 'Leave .schema(...) out; option columns takes some of the columns, such as "carrier, dest".'
             )
             raise UsageError(reason=reason, hint=hint)
-        return TailbitReader(answer, names, schema, self.storage_options)
+        return TailbitReader(answer, names, schema, answer._selection.storage.options)
 
     @told_plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

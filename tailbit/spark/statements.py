@@ -20,6 +20,7 @@ from tailbit.index.sql.ddl.parser import parse_statement
 from tailbit.index.sql.ddl.statements import Statement, TableReference
 from tailbit.spark.locating import location_of
 from tailbit.spark.session import session_zone
+from tailbit.tables.open import named_in_catalog
 from tailbit.upkeep.statements import as_dict, run, table_of
 
 if TYPE_CHECKING:
@@ -52,5 +53,6 @@ def _located(spark: SparkSession, statement: Statement) -> Statement:
     """Return the statement with the path of its table in place of the table's name in a catalog."""
     if statement.table.kind == "path":
         return statement
-    path = location_of(spark, str(statement.table))
+    catalog = spark.conf.get(f"spark.sql.catalog.{statement.table.parts[0]}", "") or ""
+    path = named_in_catalog(statement.table.parts, catalog) or location_of(spark, str(statement.table))
     return replace(statement, table=TableReference("path", (path,), statement.table.place))

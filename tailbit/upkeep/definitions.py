@@ -107,7 +107,7 @@ class DefinedTable(Handle):
         from tailbit.index.sql.ddl.statements import TableReference
 
         definitions = self._needed().state.settings.definitions
-        table = TableReference("path", (self.path,), format=self._table.words.sql_name)
+        table = TableReference("path", (self._table.address,), format=self._table.words.sql_name)
         return script_of(statements_of(definitions, self._table.snapshot().schema, table))
 
     def _created_by(

@@ -23,6 +23,7 @@ from tailbit.index.sql.ddl.statements import (
 )
 from tailbit.index.store.place import index_path
 from tailbit.tables import open_table
+from tailbit.tables.open import named_in_catalog
 from tailbit.tables.storage import StorageOptions
 from tailbit.upkeep.description import IndexDescription
 from tailbit.upkeep.table import MaintainedTable
@@ -37,9 +38,10 @@ def sql(
     """Carry out an index statement of SQL, as Hudi, Hive and Spark write it; return a dict per index.
 
     CREATE INDEX, ALTER INDEX ... REBUILD and DESCRIBE INDEX return one, SHOW INDEXES one per index, DROP
-    INDEX none; the fields are those of `IndexDescription`. A table is ``delta.`path` ``, a path in quotes, or
-    the name of a folder in the working directory; `tailbit.spark.sql` knows the names of a catalog. `zone` is
-    the session time zone, which a term over timestamps is kept in. `index`: where the index is.
+    INDEX none; the fields are those of `IndexDescription`. A table is ``delta.`path` ``, a path in quotes,
+    the name of a folder in the working directory, or `catalog.namespace.table` of a catalog that pyiceberg
+    knows; `tailbit.spark.sql` knows the names of Spark's catalogs. `zone` is the session time zone, which a
+    term over timestamps is kept in. `index`: where the index is.
 
     Raises:
         StatementError: the text is no index statement, or asks for something that does not exist; says where.
@@ -116,6 +118,9 @@ def _path_of(table: TableReference, source: str, storage_options: Mapping[str, s
     if table.kind == "path":
         return table.text
     if len(table.parts) > 1:
+        uri = named_in_catalog(table.parts)
+        if uri is not None:
+            return uri
         _refuse_name(table, source, "is a name of a catalog")
     (name,) = table.parts
     try:

@@ -175,7 +175,7 @@ class MaintainedTable(DefinedTable):
         table = table_name(self.path)
         questions = None if lines is None else read_questions(lines, snapshot.schema, table)
         seed, existing = whole("seed", seed), self._readable_definitions()
-        named = TableReference("path", (self.path,), format=self._table.words.sql_name)
+        named = TableReference("path", (self._table.address,), format=self._table.words.sql_name)
         return advise(snapshot, self._table.storage, questions, seed, progress, named, existing)
 
     def compact(self) -> int:

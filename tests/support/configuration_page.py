@@ -137,6 +137,10 @@ STORES = {
         "",
         "the metadata file of an Iceberg table, relative to its root, in place of the current one",
     ),
+    "catalog.": (
+        "",
+        "and a property of pyiceberg, such as `catalog.uri`: how the catalog of a table is reached",
+    ),
     "timeout": ("30s", "limit of a request"),
     "connect_timeout": ("5s", "limit of making a connection"),
     "max_retries": ("8", "attempts after the first one"),

@@ -49,6 +49,16 @@ SPEAKS = {
 }
 """Modules that may speak of Delta, and why."""
 
+OF_ICEBERG = re.compile(r"iceberg", re.IGNORECASE)
+
+NAMES_ICEBERG = {
+    "index/sql/ddl/pieces.py": "iceberg.`path` is how a statement names a path",
+    "tailbit/base/errors.py": "CatalogError",
+    "tailbit/cli/options.py": "a choice of --table-format",
+    "tailbit/upkeep/statements.py": "pyiceberg knows the catalogs that statements may name",
+}
+"""Modules that may name Iceberg, and why; none knows more of it than its name."""
+
 COUNTS = {
     "checkpoints/offset.py": "an offset's version bounds what is read",
     "index/maintenance/alter.py": "the version of the settings",
@@ -97,6 +107,11 @@ def _last_name(node: ast.expr) -> str:
 def test_only_named_modules_above_the_formats_speak_of_delta() -> None:
     speaking = {name for name, text in modules() if OF_DELTA.search(text)}
     assert speaking == set(SPEAKS)
+
+
+def test_above_the_formats_iceberg_is_a_name_alone() -> None:
+    assert {name for name, text in modules() if OF_ICEBERG.search(text)} == set(NAMES_ICEBERG)
+    assert not [name for name, text in modules() if "tables.iceberg" in text]
 
 
 def test_only_named_modules_above_the_formats_count_with_versions() -> None:

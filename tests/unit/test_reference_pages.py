@@ -24,7 +24,7 @@ from tailbit.streaming import start
 from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry
 from tailbit.tables.storage import locations
 from tailbit.tables.storage.outside import OPTION
-from tailbit.tables.storage.store import METADATA_FILE, TABLE_FORMAT
+from tailbit.tables.storage.store import CATALOG_PROPERTY, METADATA_FILE, TABLE_FORMAT
 
 
 def test_the_page_of_python_is_made_from_the_docstrings() -> None:
@@ -100,6 +100,7 @@ def test_every_option_of_the_data_source_and_of_stores_and_indexes_says_what_it_
         OPTION,
         TABLE_FORMAT,
         METADATA_FILE,
+        CATALOG_PROPERTY,
         *locations._CLIENT_NAMES,
         *split,
     }

@@ -1,0 +1,104 @@
+"""The stream on real Spark over Iceberg tables of a catalog, which pyiceberg writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tailbit
+from demo.processes import Child
+from support.iceberg import counted
+from support.iceberg_catalog import Sales, rows
+from support.waiting import wait_until
+from tailbit.streaming import start
+from tailbit.streaming.query import launch
+from tailbit.streaming.settings import StreamSettings
+from tailbit.upkeep.status import status_of
+
+ORDERS = "iceberg://prod/sales.orders"
+CONFIGURATION = """\
+[application]
+name = "iceberg"
+checkpoint = "{folder}/checkpoint"
+metrics = "off"
+ui = false
+
+[defaults]
+idle_poll = "200ms"
+storage_options = {{ "catalog.uri" = "{uri}" }}
+
+[[table]]
+path = "iceberg://prod/sales.orders"
+columns = ["city", "qty"]
+
+[[table]]
+id = "returns"
+path = "iceberg://prod/sales.returns"
+columns = ["city"]
+"""
+
+
+@pytest.fixture
+def queries() -> Iterator[list[Any]]:
+    """Queries that are stopped when the test ends."""
+    begun: list[Any] = []
+    yield begun
+    for query in begun:
+        query.stop()
+
+
+@pytest.mark.supports_iceberg("Ways to ask", "`tailbit run`, which follows each commit", "exact")
+def test_the_stream_follows_a_table_of_a_catalog_on_the_workers(
+    spark: Any, tmp_path: Path, queries: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
+    sales = Sales(tmp_path / "lake")
+    orders = sales.create("orders")
+    orders.append(rows(0, 40))
+    queries.append(start(spark, ORDERS, ["city", "qty"], storage_options=sales.options))
+    for first in (100, 200, 300):
+        orders.append(rows(first, first + 20))
+        orders.delete(f"k >= {first} AND k < {first + 5}")
+        head = str(orders.current_snapshot().snapshot_id)
+        wait_until(
+            lambda head=head: status_of(ORDERS, storage_options=sales.options)["covered_version"] == head
+        )
+        opened = tailbit.open(ORDERS, storage_options=sales.options)
+        answer = opened.where("city = 'Lima' AND qty >= 2")
+        assert answer.files_scanned == 0
+        assert counted(answer.read()) == counted(orders.scan("city = 'Lima' AND qty >= 2").to_arrow())
+    assert opened.verify().sound
+
+
+def test_an_application_follows_tables_of_a_catalog_by_name(tmp_path: Path) -> None:
+    sales = Sales(tmp_path / "lake")
+    tables = [sales.create(name) for name in ("orders", "returns")]
+    for table in tables:
+        table.append(rows(0, 40))
+    file = tmp_path / "tailbit.toml"
+    file.write_text(CONFIGURATION.format(folder=tmp_path, uri=sales.uri))
+
+    def covers(name: str) -> bool:
+        answer = tailbit.open(f"iceberg://prod/sales.{name}", storage_options=sales.options).where()
+        return answer.covered_version == answer.version
+
+    with Child("indexer", tmp_path / "indexer.log", ["tailbit.cli", "run", "--config", str(file)]) as indexer:
+        for table in tables:
+            table.append(rows(100, 120))
+        wait_until(lambda: covers("orders") and covers("returns"))
+        command = [sys.executable, "-m", "tailbit.cli", "status", "--config", str(file), "--json"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True)
+        indexer.check()
+    accounts = [json.loads(line) for line in said.stdout.splitlines()]
+    assert {account["id"]: account["state"] for account in accounts} == {
+        "sales.orders": "complete",
+        "returns": "complete",
+    }
+    heads = {str(table.refresh().current_snapshot().snapshot_id) for table in tables}
+    assert {account["covered_version"] for account in accounts} == heads
