@@ -198,7 +198,10 @@ class FileList(Sequence[FileSlice], ABC):
             number += len(self)
         if not 0 <= number < len(self):
             raise IndexError(f"file {number} of {len(self)}")
-        row = {name: self._with_stats[name][number].as_py() for name in self._with_stats.column_names}
+        row = {name: self._stored[name][number].as_py() for name in self._stored.column_names}
+        origin = row.pop("origin")
+        if self._late is not None and row["stats"] is None and origin is not None:
+            row["stats"] = self._late()[origin].as_py()
         return self._piece(row)
 
     def __iter__(self) -> Iterator[FileSlice]:

@@ -265,6 +265,17 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "iceberg_cost",
+        "An Iceberg table by manifests and history: opening, a commit, a question",
+        ("question",),
+        (
+            Target("CPU s", most=1.5, of={"question": "opening, 100,000 files in 1,000 manifests"}),
+            Target("large, CPU ms", most=50, of={"question": "a commit"}),
+            Target("ratio", most=1.2, of={"question": "a warm count, by history"}),
+            Target("ratio", most=1.2, of={"question": "a cold count, by history"}),
+        ),
+    ),
+    Benchmark(
         "row_changes",
         "`tailbit.spark.delete` and `upsert` beside Delta's DELETE and MERGE",
         ("rows", "change", "keys"),

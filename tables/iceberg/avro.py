@@ -121,6 +121,60 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times without zone are counted f
 Fields = Mapping[int, Mapping[str, Any]]
 
 
+_MARKER = 16
+"""Bytes of the marker that ends the header of a file and each of its blocks."""
+
+
+class Blocks(NamedTuple):
+    """The blocks of an Avro file without their markers; files of one header can be decoded as one file."""
+
+    header: bytes
+    blocks: Sequence[bytes]
+    records: int
+
+
+def blocks_of(data: bytes, file: str) -> Blocks:
+    """Return the blocks of an Avro file. Source: Avro specification, Object Container Files.
+
+    Raises:
+        MalformedLogError: the file is cut short, or is no Avro file.
+    """
+    marker = data[-_MARKER:]
+    place, blocks, total = data.find(marker), list[bytes](), 0
+    header = data[:place]
+    place += _MARKER
+    try:
+        while place < len(data):
+            count, start = _number(data, place)
+            size, start = _number(data, start)
+            end = start + size
+            if count < 0 or size < 0 or data[end : end + _MARKER] != marker:
+                raise ValueError("a block does not end where its size says")
+            blocks.append(data[place:end])
+            place, total = end + _MARKER, total + count
+    except (ValueError, IndexError) as wrong:
+        raise MalformedLogError(file=file, reason=f"it is not readable Avro: {wrong}") from wrong
+    return Blocks(header, blocks, total)
+
+
+def _number(data: bytes, place: int) -> tuple[int, int]:
+    """Return the number that begins at a place, and the place behind it."""
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), place
+
+
+def one_file(files: Sequence[Blocks]) -> bytes:
+    """Return an Avro file with the blocks of all files, which have one header."""
+    marker = b"\0tailbit-marker\0"
+    blocks = (piece for file in files for block in file.blocks for piece in (block, marker))
+    return b"".join((files[0].header, marker, *blocks))
+
+
 class Records(NamedTuple):
     """Decoded records as columns, or as Python's values where polars cannot decode them.
 
@@ -130,15 +184,6 @@ class Records(NamedTuple):
     rows: pa.StructArray | Sequence[Mapping[str, Any]]
     fields: Fields
     header: Mapping[str, str]
-
-    @property
-    def form(self) -> str | None:
-        """The schema of records that may be joined with others of that schema; None if they may not."""
-        return self.header["avro.schema"] if isinstance(self.rows, pa.StructArray) else None
-
-    def joined(self, others: Sequence[Records]) -> Records:
-        """Return the records with those of others of the same form behind them."""
-        return self._replace(rows=pa.concat_arrays([self.rows, *(records.rows for records in others)]))
 
     def column(self, id_: int, type_: pa.DataType) -> pa.Array:
         """Return the values of a field; NULL where it is missing."""

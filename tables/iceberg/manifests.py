@@ -6,7 +6,7 @@ left out. Source: Iceberg specification, Manifest Lists, Manifests, Sequence Num
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
-from tailbit.tables.ahead import in_order
+from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.iceberg.avro import Records, is_loaded, read_records
+from tailbit.tables.iceberg.avro import Blocks, Records, blocks_of, is_loaded, one_file, read_records
 from tailbit.tables.iceberg.metadata import Location, PartitionField, SnapshotEntry, TableMetadata
 from tailbit.tables.storage import Storage, at_once
 
@@ -142,57 +142,56 @@ def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Ma
     tables = {
         manifest: _ENTRIES.held((storage, metadata.location.text, manifest.path)) for manifest in manifests
     }
-    alike: dict[object, list[tuple[Manifest, Records]]] = {}
     unread = [manifest for manifest, table in tables.items() if table is None]
-    for manifest, records in zip(unread, _read(storage, unread), strict=True):
-        alike.setdefault((records.form or manifest.path, manifest.spec), []).append((manifest, records))
-    for group in alike.values():
-        try:
-            decoded = _entries(group, storage, metadata)
-        except _DAMAGE:
-            # Decoded alone, the damaged one is named.
-            decoded = [_named_entries(alone, storage, metadata) for alone in group]
-        for (manifest, _), table in zip(group, decoded, strict=True):
+    groups = _grouped(unread, [*at_once(storage, [partial(_blocks, storage, m.path) for m in unread])])
+    quickly = len(unread) > _FEW or is_loaded()
+    decoded = in_order(partial(_decoded, group, storage, metadata, quickly) for group in groups)
+    for group, own in zip(groups, decoded, strict=True):
+        for (manifest, _), table in zip(group, own, strict=True):
             tables[manifest] = _ENTRIES.hold(
                 (storage, metadata.location.text, manifest.path), table, table.nbytes
             )
     return [table for table in tables.values() if table is not None]
 
 
-def _read(storage: Storage, manifests: Sequence[Manifest]) -> Iterator[Records]:
-    """Yield the records of manifests, read and decoded on all cores if they are many."""
-    many = len(manifests) > _FEW
-    quickly = many or is_loaded()
-    if storage.remote:
-        return at_once(storage, [partial(_records, storage, m.path, quickly, True) for m in manifests])
-    if many:
-        return in_order(partial(_records, storage, m.path, quickly) for m in manifests)
-    return (_records(storage, m.path, quickly, True) for m in manifests)
+Group = Sequence[tuple[Manifest, Blocks]]
+"""Manifests of one header and one partition spec, which are decoded as one file."""
 
 
-def _records(storage: Storage, path: str, quickly: bool, alone: bool) -> Records:
-    """Read the records of a manifest; `alone` (of `in_order`) is ignored."""
-    return read_records(_bytes(storage, path), path, quickly)
+def _blocks(storage: Storage, path: str) -> Blocks:
+    return blocks_of(_bytes(storage, path), path)
 
 
-def _named_entries(alone: tuple[Manifest, Records], storage: Storage, metadata: TableMetadata) -> pa.Table:
-    """Return the live entries of a manifest, or raise an error that names it."""
-    try:
-        return _entries([alone], storage, metadata)[0]
-    except MalformedLogError:
-        raise
-    except _DAMAGE as wrong:
-        raise MalformedLogError(file=alone[0].path, reason=f"it is no manifest: {wrong!r}") from wrong
+def _grouped(manifests: Sequence[Manifest], files: Sequence[Blocks]) -> list[Group]:
+    """Return manifests in groups: as large as all cores can have a share."""
+    alike: dict[object, list[tuple[Manifest, Blocks]]] = {}
+    for manifest, file in zip(manifests, files, strict=True):
+        alike.setdefault((file.header, manifest.spec), []).append((manifest, file))
+    groups: list[Group] = []
+    for group in alike.values():
+        groups += shared_out(group, [1] * len(group), _FEW)
+    return groups
 
 
-def _entries(
-    group: Sequence[tuple[Manifest, Records]], storage: Storage, metadata: TableMetadata
+def _decoded(
+    group: Group, storage: Storage, metadata: TableMetadata, quickly: bool, alone: bool
 ) -> list[pa.Table]:
-    """Return the live entries of each of some manifests of one schema and one spec."""
-    (first, records), *others = group
-    sizes = [len(own.rows) for _, own in group]
-    if others:
-        records = records.joined([more for _, more in others])
+    """Return the live entries of each manifest of a group; `alone` (of `in_order`) is ignored."""
+    try:
+        records = read_records(one_file([file for _, file in group]), group[0][0].path, quickly)
+        return _entries(group, records, storage, metadata)
+    except _DAMAGE as wrong:
+        if len(group) > 1:
+            # Decoded alone, the damaged one is named.
+            return [_decoded([file], storage, metadata, quickly, alone)[0] for file in group]
+        if isinstance(wrong, MalformedLogError):
+            raise
+        raise MalformedLogError(file=group[0][0].path, reason=f"it is no manifest: {wrong!r}") from wrong
+
+
+def _entries(group: Group, records: Records, storage: Storage, metadata: TableMetadata) -> list[pa.Table]:
+    """Return the live entries of each manifest of a group from the records of all."""
+    first, sizes = group[0][0], [file.records for _, file in group]
     if first.spec not in metadata.specs:
         reason = f"it is of partition spec {first.spec}, which the table does not have"
         raise MalformedLogError(file=first.path, reason=reason)

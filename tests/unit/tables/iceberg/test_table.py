@@ -188,6 +188,32 @@ def test_a_table_without_a_snapshot_is_empty_and_is_followed_from_there(tmp_path
     assert opened.where().covered_version == drive.table.head()
 
 
+def test_manifests_of_one_header_are_decoded_together_each_with_its_own_entries(tmp_path: Path) -> None:
+    berg = Berg(tmp_path / "berg")
+    for number in range(60):
+        berg.append(number)
+    berg.delete(berg.builder.position_deletes({berg.files[7].path: [0]}, berg.files[7], bounded=True))
+    assert keys(berg.path) == [number for number in range(1, 60) if number != 7]
+    assert keys(berg.path, version=str(berg.ids[30])) == [*range(1, 31)]
+
+
+@pytest.mark.parametrize("damage", ["cut", "block", "marker", "empty"])
+def test_of_many_manifests_the_damaged_one_is_named(tmp_path: Path, damage: str) -> None:
+    berg = Berg(tmp_path / "berg")
+    for number in range(60):
+        berg.append(number)
+    file = Path(berg.path, "metadata", berg.lists[40]["manifest_path"].rpartition("/")[2])
+    data = bytearray(file.read_bytes())
+    if damage == "block":
+        data[-40:-20] = bytes(20)
+    elif damage == "marker":
+        data[-1] ^= 1
+    file.write_bytes(data[:-30] if damage == "cut" else b"" if damage == "empty" else data)
+    with pytest.raises(MalformedLogError) as refused:
+        tailbit.open(berg.path).where("k > 0").count()
+    assert file.name in str(refused.value)
+
+
 # Versions
 
 
