@@ -23,11 +23,12 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test tools lint audit licences suites demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables iceberg-env iceberg-tables clean java jar pictures verdicts mutations
+.PHONY: help test tools lint audit licences suites demo demo-hudi demo-iceberg support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables iceberg-env iceberg-tables clean java jar pictures verdicts mutations
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
 	@echo "make demo-hudi        the same with two tables of Hudi, which need no Hudi"
+	@echo "make demo-iceberg     the same with two tables of an Iceberg catalog, which pyiceberg writes"
 	@echo "make test             lint, types, layers, tests; suites of the night where a change concerns them (docs/testing.md)"
 	@echo "make tools            Prometheus, Alertmanager and Chromium, which some tests of make test need: as root of Debian"
 	@echo "make lint             ruff, mypy and import-linter alone"
@@ -95,6 +96,9 @@ demo: $(VENV)/.demo-installed java
 
 demo-hudi: $(VENV)/.test-installed java
 	cd tests && PYTHONPATH=../examples $(BIN)/python -m support.hudi_demo --folder $(CURDIR)/build/demo-hudi
+
+demo-iceberg: $(VENV)/.test-installed java
+	cd tests && PYTHONPATH=../examples $(BIN)/python -W ignore -m support.iceberg_demo --folder $(CURDIR)/build/demo-iceberg
 
 # What `make test` judges at chosen versions, at all versions, and the suites of the night; it takes several times as long.
 proof: $(VENV)/.test-installed java

@@ -1,4 +1,4 @@
-"""The demos, of Delta and of Hudi tables, end well: every answer equal, indexes sound, no process left."""
+"""The demos, of all formats, end well: every answer equal, indexes sound, no process left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from support.waiting import HANG_S, wait_until
 
@@ -56,8 +57,11 @@ def test_an_interrupted_demo_leaves_no_process(tmp_path: Path) -> None:
     assert psutil.wait_procs(processes_of(tmp_path), timeout=HANG_S)[1] == []
 
 
-def test_the_demo_of_hudi_tables_kills_its_indexer_and_every_answer_is_equal(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "support.hudi_demo", "--folder", tmp_path / "demo"]
+@pytest.mark.parametrize("name", ["hudi_demo", "iceberg_demo"])
+def test_the_demo_of_other_formats_kills_its_indexer_and_every_answer_is_equal(
+    tmp_path: Path, name: str
+) -> None:
+    command = [sys.executable, "-m", f"support.{name}", "--folder", tmp_path / "demo"]
     found = os.environ | {"PYTHONPATH": str(EXAMPLES)}
     demo = subprocess.run(
         command, cwd=TESTS, env=found, capture_output=True, text=True, timeout=3 * HANG_S, check=False

@@ -186,7 +186,14 @@ NIGHTLY = (
     Suite(
         "the demonstrations",
         ("e2e/test_demo.py",),
-        ("examples/demo", "tailbit/cli/entry.py", "streaming/job.py", "tests/support/hudi_demo.py"),
+        (
+            "examples/demo",
+            "tailbit/cli/entry.py",
+            "streaming/job.py",
+            "tests/support/hudi_demo.py",
+            "tests/support/iceberg_demo.py",
+            "tests/support/iceberg_catalog.py",
+        ),
     ),
     Suite(
         "the site and its links",
