@@ -342,14 +342,15 @@ def _decimal_keys(values: pa.Array, scale: int) -> npt.NDArray[Any]:
     return np.column_stack([words[:, 1] ^ np.uint64(SIGN), words[:, 0]]).astype(">u8")
 
 
-def decimal_words(values: pa.Array, scale: int) -> Longs | None:
-    """Return decimals as unscaled integers of a scale; None if any value does not fit in 64 bits.
+def decimal_longs(values: pa.Array, scale: int) -> tuple[Longs, Mask | None]:
+    """Return decimals as unscaled integers of a scale, and which of them 64 bits hold; None if all.
 
-    The integer of a NULL is arbitrary.
+    The integer of a NULL, or of a decimal that 64 bits do not hold, is arbitrary.
     """
     words = _decimal_pairs(values, scale).view(np.int64)
     low = np.ascontiguousarray(words[:, 0])
-    return low if np.array_equal(words[:, 1], low >> 63) else None
+    fit: Mask = words[:, 1] == low >> 63
+    return low, None if fit.all() else fit
 
 
 def _decimal_pairs(values: pa.Array, scale: int) -> npt.NDArray[np.uint64]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.errors import EvaluationError
-from tailbit.index.keys import decimal_words, encode_array, encode_value, is_textual, key_type_of, scale_of
+from tailbit.index.keys import decimal_longs, encode_array, encode_value, is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, ordered_int, ordered_ints
 from tailbit.index.predicate.computed import Computed, error_of, judge
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, nodes_of, shared_in
@@ -304,8 +304,8 @@ def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
         return _compared(pc.cast(values, pa.binary()), _ready(wanted, key_type, _texts))
     scale = scale_of(key_type)
     if scale is not None:
-        words = decimal_words(values, scale)
-        if words is None:
+        words, fit = decimal_longs(values, scale)
+        if fit is not None:
             return _compared(encode_array(values, key_type), _ready(wanted, key_type, _texts))
         return _searched(words, _ready(wanted, key_type, _numbers))
     return _searched(ordered_ints(values, key_type), _ready(wanted, key_type, _numbers))

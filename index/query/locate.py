@@ -33,16 +33,18 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
+from tailbit.index.postings.segment import Segment
 from tailbit.index.postings.sorted_keys import Wanted, ascending, order_by_digits, taken
 from tailbit.index.predicate.tree import Constant, Leaf, Node, all_of
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.hashed_keys import by_hash, rechecked
-from tailbit.index.query.lookup import Places, is_scanned, places_of
+from tailbit.index.query.key_join import MANY, KeyJoin
+from tailbit.index.query.lookup import Places, are_most, is_scanned, places_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.index.values.given_keys import converted
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, in_one, numpy_of
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
@@ -50,9 +52,6 @@ from tailbit.tables.schema import arrow_type
 
 _PATH, _POSITION = "path", "position"
 """The result columns: the path as in the log, decoded, and the 0-based physical row."""
-
-_COMPARED_AS_THEY_ARE = ("integer", "string", "binary", "date", "timestamp", "timestamp_ntz")
-"""Key types that Arrow compares as Spark does; not double (-0.0 equals 0.0) nor decimal (scales differ)."""
 
 
 def place_names(keys: Iterable[str]) -> tuple[str, str]:
@@ -67,6 +66,10 @@ def place_names(keys: Iterable[str]) -> tuple[str, str]:
     while used & {prefix + _PATH, prefix + _POSITION}:
         prefix += "_"
     return prefix + _PATH, prefix + _POSITION
+
+
+_SAMPLE = 1 << 10
+"""Keys by which it is estimated how many of all keys may be in a row space."""
 
 
 class _Ascending(NamedTuple):
@@ -109,6 +112,11 @@ class Keys:
     @staticmethod
     def _of_values(columns: Sequence[Column], given: pa.Table, values: Sequence[pa.Array]) -> Keys:
         """Return the distinct keys; `values`: the given values, in the types in which they are compared."""
+        if (
+            len(given) >= MANY
+            and KeyJoin([key_type_of(column.type) for column in columns], values).is_distinct
+        ):
+            return Keys(columns, given, values)
         order, same = ascending(_codes(columns, values))
         if not same.any():
             return Keys(columns, given, values, order)
@@ -134,9 +142,17 @@ class Keys:
         return _beside(self.given, selection.snapshot.files.paths, places)
 
     def _posted(self, selection: Selection) -> tuple[list[Places], list[SpaceView]]:
-        """Return the rows found by postings, and the row spaces whose postings cannot find every row."""
-        places, others = [], []
+        """Return the rows found by postings, or by scans where these cost less; and all other row spaces."""
+        places, others = list[Places](), list[SpaceView]()
+        scanned = [space for space in selection.coverage.spaces if self._is_scanned(space)]
+        if scanned:
+            try:
+                places.append(self._scanned(scanned, selection))
+            except DataFileError:  # postings also know the rows of files that are gone
+                scanned = []
         for space in selection.coverage.spaces:
+            if space in scanned:
+                continue
             try:
                 posted = self._posted_in(space, selection)
             except CorruptIndexError as damage:
@@ -148,6 +164,21 @@ class Keys:
                 places.append(posted)
         return places, others
 
+    def _is_scanned(self, space: SpaceView) -> bool:
+        """Return whether to read all key columns of a row space although it has postings of the keys."""
+        stored = self._stored
+        if stored is None:
+            return False
+        with suppress(CorruptIndexError):  # told of where the postings are read
+            for posted, order, segments in stored._terms(space):
+                if len(self.given) >= MANY:
+                    some = stored._sample._ascending_in(order).keys
+                    if are_most(space, posted.id, segments, some, len(stored.given)):
+                        return True
+                keys = stored._ascending_in(order).keys
+                return is_scanned(space, posted.id, segments, keys, len(self.columns))
+        return False
+
     def _posted_in(self, space: SpaceView, selection: Selection) -> Places | None:
         """Return the rows of a row space found by postings; None if postings cannot find every row.
 
@@ -156,19 +187,12 @@ class Keys:
         """
         if any(column.partition for column in self.columns):
             return self._posted_by_partition(space, selection)
-        for posted, order in self._terms(space):
-            key_type = key_type_of(posted.type)
-            segments = space.serving(posted)
-            same = all(segment.columns[posted.id] == key_type for segment in segments)
-            if segments and same and space.unposted(posted.id) is None:
-                ascending_keys = self._ascending_in(order)
-                if is_scanned(space, posted.id, segments, ascending_keys.keys, len(self.columns)):
-                    with suppress(DataFileError):  # postings also know the rows of files that are gone
-                        return self._scanned(space, selection)
-                places = places_of(space, posted.id, segments, ascending_keys.keys, ascending_keys.numbers)
-                return self._whole_keys(places, ascending_keys.truncated, selection)
+        for posted, order, segments in self._terms(space):
+            keys = self._ascending_in(order)
+            places = places_of(space, posted.id, segments, keys.keys, keys.numbers)
+            return self._whole_keys(places, keys.truncated, selection)
         hashed = by_hash(space, self.columns, self.values)
-        return None if hashed is None else rechecked(hashed, selection, self.columns, self._owners)
+        return None if hashed is None else rechecked(hashed, selection, self.columns, self._join.owners)
 
     def _whole_keys(self, places: Places, truncated: Mask | None, selection: Selection) -> Places:
         """Return the rows that hold a key; rows of keys that `truncated` marks are read and compared."""
@@ -176,10 +200,19 @@ class Keys:
             return places
         some = truncated[places.keys]
         sure, maybe = (Places(*(part[which] for part in places)) for which in (~some, some))
-        read = rechecked(maybe, selection, self.columns, self._owners)
+        read = rechecked(maybe, selection, self.columns, self._join.owners)
         return Places(*(np.concatenate(parts) for parts in zip(sure, read, strict=True)))
 
-    def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
+    def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...], Sequence[Segment]]]:
+        """Yield columns and tuples with postings of all rows, the order of the key columns, and segments."""
+        for posted, order in self._indexed(space):
+            key_type = key_type_of(posted.type)
+            segments = space.serving(posted)
+            same = all(segment.columns[posted.id] == key_type for segment in segments)
+            if segments and same and space.unposted(posted.id) is None:
+                yield posted, order, segments
+
+    def _indexed(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
         """Yield columns and tuples that may have postings of the keys, with the order of the key columns."""
         if len(self.columns) == 1:
             yield self.columns[0], (0,)
@@ -193,7 +226,7 @@ class Keys:
 
         Postings of partition values are not used: the log may change the values of an indexed file.
         """
-        if all(column.partition for column in self.columns):
+        if self._stored is None:
             return None
         (stored, numbers), (partitions, parts) = self._split
         posted = stored._posted_in(space, selection)
@@ -209,6 +242,19 @@ class Keys:
         some = (owners >= 0) & (codes[order[match]] == wanted)
         return Places(order[match][some], posted.files[some], posted.positions[some])
 
+    @property
+    def _stored(self) -> Keys | None:
+        """The distinct keys of the stored columns; None if all are partition columns."""
+        partitions = [column.partition for column in self.columns]
+        return None if all(partitions) else self._split[0][0] if any(partitions) else self
+
+    @once
+    def _sample(self) -> Keys:
+        """Return some of the keys, from everywhere among them."""
+        rows = arrow_array(np.linspace(0, len(self.given) - 1, _SAMPLE).astype(np.int64))
+        values = [pc.take(array, rows) for array in self.values]
+        return Keys(self.columns, pc.take(self.given, rows), values)
+
     @once
     def _split(self) -> tuple[tuple[Keys, Longs], tuple[Keys, Longs]]:
         """Split the keys into stored and partition columns: distinct keys, and per full key their number."""
@@ -220,7 +266,7 @@ class Keys:
         """Return the distinct keys of some columns, and the number (int64) of each full key among them."""
         columns, values = [self.columns[at] for at in which], [self.values[at] for at in which]
         keys = Keys._of_values(columns, self.given.select(which), values)
-        return keys, keys._owners([pa.chunked_array([array]) for array in values])
+        return keys, keys._join.owners(values)
 
     def _owners_of_files(self, slices: Sequence[FileSlice]) -> Longs:
         """Return, per file, the number (int64) of the key that equals its partition values, or -1."""
@@ -231,7 +277,7 @@ class Keys:
             )
             for column in self.columns
         ]
-        return self._owners(arrays)
+        return self._join.owners(arrays)
 
     def _ascending_in(self, order: tuple[int, ...]) -> _Ascending:
         """Return the result of `_ascending`, cached: all row spaces look for the same keys."""
@@ -261,41 +307,37 @@ class Keys:
         """Return the rows of a selection that hold one of the keys; the key columns are read from data."""
         hits = selection.hits()
         tables = fetch_files(selection.storage, [(hit.slice_, hit.positions) for hit in hits], self.columns)
-        owners = np.concatenate(
-            [np.zeros(0, dtype=np.int64), *(self._owners(rows.columns) for rows in tables)]
-        )
+        owners, rows, count = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
+        for batch in _batched(tables, self._join.batch):
+            keys = self._join.owners(batch.columns)
+            matches = np.flatnonzero(keys >= 0)
+            owners.append(keys[matches])
+            rows.append(matches + count)
+            count += len(keys)
         paths = arrow_array([hit.slice_.path for hit in hits], pa.string())
-        numbers = numpy_of(pc.index_in(paths, value_set=selection.snapshot.files.paths), dtype=np.int64)
-        files = np.repeat(numbers, [len(hit.positions) for hit in hits])
-        parts = [hit.positions.astype(np.int64) for hit in hits]
-        positions = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-        some = owners >= 0
-        return Places(owners[some], files[some], positions[some])
+        files = numpy_of(pc.index_in(paths, value_set=selection.snapshot.files.paths), dtype=np.int64)
+        ends = np.cumsum([len(hit.positions) for hit in hits])
+        every = np.concatenate(rows)
+        by_file = np.split(every, np.searchsorted(every, ends))[:-1]
+        positions = [
+            hit.positions[matches - (end - len(hit.positions))].astype(np.int64)
+            for hit, matches, end in zip(hits, by_file, ends.tolist(), strict=True)
+        ]
+        return Places(
+            np.concatenate(owners),
+            np.repeat(files, list(map(len, by_file))),
+            np.concatenate([np.zeros(0, dtype=np.int64), *positions]),
+        )
 
-    def _scanned(self, space: SpaceView, selection: Selection) -> Places:
-        """Return the visible rows of a row space that hold one of the keys; all its key columns are read."""
-        coverage = replace(selection.coverage, spaces=[space], uncovered=selection.coverage.uncovered[:0])
+    def _scanned(self, spaces: Sequence[SpaceView], selection: Selection) -> Places:
+        """Return the visible rows of row spaces that hold one of the keys; all their key columns are read."""
+        coverage = replace(selection.coverage, spaces=spaces, uncovered=selection.coverage.uncovered[:0])
         return self._read(replace(selection, node=Constant(True), by_file=None, coverage=coverage))
 
-    def _owners(self, rows: Sequence[pa.ChunkedArray]) -> Longs:
-        """Return for each row the number (int64) of its key, or -1; `rows`: the values of the key columns."""
-        valid = [numpy_of(pc.is_valid(values)) for values in rows if values.null_count]
-        if valid:
-            known = np.logical_and.reduce(valid)
-            owners = np.full(len(known), -1, dtype=np.int64)
-            owners[known] = self._owners([pc.filter(values, arrow_array(known)) for values in rows])
-            return owners
-        key_type = key_type_of(self.columns[0].type)
-        if len(rows) == 1 and key_type in _COMPARED_AS_THEY_ARE:
-            numbers = pc.index_in(pc.cast(rows[0], self.values[0].type), value_set=self.values[0])
-        else:
-            numbers = pc.index_in(_codes(self.columns, rows), value_set=self._own_codes)
-        return numpy_of(filled(numbers, -1), dtype=np.int64)
-
     @once
-    def _own_codes(self) -> pa.Array:
-        """Return the bytes of the keys, in their order."""
-        return _codes(self.columns, self.values)
+    def _join(self) -> KeyJoin:
+        """Return the join of rows with the keys."""
+        return KeyJoin([key_type_of(column.type) for column in self.columns], self.values)
 
     def _condition(self) -> Node:
         """Return the condition that each key column has a value of some key; TRUE in every row with a key."""
@@ -312,6 +354,24 @@ def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArra
     types = [column.type for column in columns]
     parts = [encode_array(array, key_type_of(type_)) for array, type_ in zip(values, types, strict=True)]
     return parts[0] if len(parts) == 1 else join_parts(parts, key_type_of(tuple_of(types)))
+
+
+def _batched(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of tables in batches of `rows` rows, or of the bytes of a batch, or a little more."""
+    batch, count, size = list[pa.Table](), 0, 0
+    for table in tables:
+        batch.append(table)
+        count += len(table)
+        size += table.nbytes
+        if count >= rows or size >= _BATCH:
+            yield pa.concat_tables(batch)
+            batch, count, size = [], 0, 0
+    if batch:
+        yield pa.concat_tables(batch)
+
+
+_BATCH = 1 << 28
+"""Bytes of key columns that are joined together with keys, at most about."""
 
 
 def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Longs, Longs, Longs]:
@@ -380,18 +440,20 @@ def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> 
     absent = np.flatnonzero(~present)
     owners, of_files, positions = _ordered(places, ranks, absent)
     ranked = pa.concat_arrays([pa.nulls(1, paths.type), pc.take(used_paths, in_order)])
-    path = pa.chunked_array(
-        [
-            pc.take(ranked, arrow_array(of_files[start : start + _PATHS]))
-            for start in range(0, len(of_files), _PATHS)
-        ],
-        paths.type,
-    )
+    path = _values_at(ranked, of_files)
     position = arrow_array(positions, mask=of_files == 0 if len(absent) else None)
-    located = pc.take(keys, arrow_array(owners))
+    located = pa.table([_values_at(in_one(values), owners) for values in keys.columns], keys.column_names)
     names = place_names(keys.column_names)
     return located.append_column(names[0], path).append_column(names[1], position)
 
 
-_PATHS = 1 << 17
-"""Paths of rows in one chunk: Arrow copies an array of texts whenever it outgrows its guess of the size."""
+def _values_at(values: pa.Array, rows: Longs) -> pa.ChunkedArray:
+    """Return values at some rows; Arrow copies an array of texts whenever it outgrows its guess of a size."""
+    starts = range(0, len(rows), _CHUNK)
+    return pa.chunked_array(
+        [pc.take(values, arrow_array(rows[start : start + _CHUNK])) for start in starts], values.type
+    )
+
+
+_CHUNK = 1 << 17
+"""Rows in one chunk of a result."""

@@ -68,6 +68,20 @@ def is_scanned(space: SpaceView, id_: str, segments: Sequence[Segment], keys: Wa
     return not costs.is_due(segments[0].name, f"{id_}#keys", scanning, postings)
 
 
+def are_most(space: SpaceView, id_: str, segments: Sequence[Segment], sample: Wanted, count: int) -> bool:
+    """Return whether a row space may have enough of `count` keys to be scanned, even if it is cached.
+
+    `sample`: some of the keys.
+    """
+    if segments[0].storage.remote:
+        return False
+    among = sum(high - low for segment in segments for _, low, high in segment.spans(id_, sample.codes))
+    return among * count * _ROWS_A_KEY >= len(sample.codes) * int(space.rows.sum())
+
+
+_ROWS_A_KEY = 8
+"""Rows that are scanned and joined with keys in the time that a key takes to be looked up."""
+
 _A_ROW = 3e-5
 """Milliseconds of CPU to read a value of a row and to look for it among keys."""
 

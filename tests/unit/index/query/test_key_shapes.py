@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import product
 
 import duckdb
 import numpy as np
@@ -16,8 +17,9 @@ from support.key_places import joined, located_in
 from tailbit.index.evaluation import costs
 from tailbit.index.postings import postings, segment
 from tailbit.index.postings.paged import lookup, places
-from tailbit.index.query import locate
+from tailbit.index.query import key_join, locate
 from tailbit.index.query import lookup as lookups
+from tailbit.tables.parquet import assembly
 
 ROWS, FILES = 3_000, 2
 
@@ -122,7 +124,9 @@ def test_a_first_lookup_of_many_keys_scans_and_finds_what_a_second_finds_by_post
         monkeypatch.setattr(lookups, name, value)
     monkeypatch.setattr(costs, "_PATIENCE", 1e12)
     read, scanned = list[str](), locate.Keys._scanned
-    monkeypatch.setattr(locate.Keys, "_scanned", lambda *of: (read.append(of[1].space), scanned(*of))[1])
+    monkeypatch.setattr(
+        locate.Keys, "_scanned", lambda *of: (read.extend(view.space for view in of[1]), scanned(*of))[1]
+    )
     segment.POSTINGS.clear()
     costs.SPENT.clear()
     keys = keys_of(table, columns, 200)
@@ -132,6 +136,25 @@ def test_a_first_lookup_of_many_keys_scans_and_finds_what_a_second_finds_by_post
     read.clear()
     assert located_in(tailbit.open(table), keys) == expected
     assert not read
+
+
+@pytest.mark.by_thirds
+@pytest.mark.parametrize("columns", SHAPES)
+def test_most_keys_are_found_by_a_join_with_all_rows_however_many_are_held(
+    table: str, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (key_join, locate):
+        monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(lookups, "_ROWS_A_KEY", 1e9)
+    few, most = keys_of(table, columns, 3), keys_of(table, columns, ROWS)
+    assert located_in(tailbit.open(table), few) == joined(table, few)
+    expected = joined(table, most)
+    monkeypatch.setattr(locate, "places_of", lambda *_: pytest.fail("postings were read"))
+    monkeypatch.setattr(key_join, "_SMALL", 0)
+    for sparse, library in product((key_join._SPARSE, 0), (assembly.polars, lambda: None)):
+        monkeypatch.setattr(key_join, "_SPARSE", sparse)
+        monkeypatch.setattr(key_join, "polars", library)
+        assert located_in(tailbit.open(table), pa.concat_tables([most, most.slice(1, 9)])) == expected
 
 
 @pytest.mark.by_thirds

@@ -1,0 +1,215 @@
+"""A join of rows with keys: for each of many rows, the key that it holds.
+
+Every column becomes numbers: those of numbers and times count from the least key on, that of a text is its
+place among the keys' texts. They are the digits of one number, so that a key of any shape is an integer.
+Integers that lie close together index an array; others, and texts that are a whole key, are joined by hash.
+
+Worked example: keys of (carrier, flight), and rows of which the first holds the second key.
+
+    carriers   UA, DL         digits 0 and 1
+    flights    6 to 8         digits 0 to 2
+    keys       (UA, 8) 2      (DL, 6) 3
+    rows       (DL, 6) 3      (UA, 7) 1      (AA, 6) -1
+    owners             1             -1              -1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.once import once
+from tailbit.index.keys import decimal_longs, encode_array, is_textual, scale_of
+from tailbit.index.ordered import ordered_ints
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, filled, in_one, numpy_of
+from tailbit.tables.parquet.assembly import polars
+
+MANY = 1 << 16
+"""Keys that are worth the time to load Polars, which joins them in two thirds of the time of Arrow."""
+
+_WIDEST = 1 << 62
+"""Numbers of keys are at most this."""
+
+_SPARSE, _SMALL = 16, 1 << 16
+"""Entries for each key in an array that numbers index, at most; and in one that is made for few keys."""
+
+Arrow: TypeAlias = pa.Array | pa.ChunkedArray
+
+
+@dataclass(frozen=True, eq=False)
+class KeyJoin:
+    """Keys without NULL. `key_types`: those of the columns; `values`: per column, its value in each key."""
+
+    key_types: Sequence[str]
+    values: Sequence[pa.Array]
+
+    @once
+    def is_distinct(self) -> bool:
+        """Return whether no two keys are equal."""
+        return self._joined[1].is_distinct
+
+    def owners(self, rows: Sequence[Arrow]) -> Longs:
+        """Return for each row the index (int64) of its key, or -1, as for a row with a NULL.
+
+        `rows`: per column its values, in the type that it has in the table. The keys are distinct.
+        """
+        valid = [numpy_of(pc.is_valid(values)) for values in rows if values.null_count]
+        if valid:
+            whole = np.logical_and.reduce(valid)
+            owners = np.full(len(whole), -1, dtype=np.int64)
+            owners[whole] = self.owners([pc.filter(values, arrow_array(whole)) for values in rows])
+            return owners
+        digits, numbering = self._joined
+        numbers = digits[0].of(rows[0])
+        for digit, values in zip(digits[1:], rows[1:], strict=True):
+            numbers = digit.appended(numbers, values)
+        return numbering.of(numbers)
+
+    @property
+    def batch(self) -> int:
+        """Rows that are joined together: a join by hash makes a table of all keys each time."""
+        return 0 if self._joined[1].table is not None else 4 * len(self.values[0])
+
+    @once
+    def _joined(self) -> tuple[Sequence[_Digit], _Numbering]:
+        """Return the digits of the numbers of keys, and the keys by these numbers."""
+        (first, values), *others = zip(self.key_types, self.values, strict=True)
+        digit = _Digit.among(first, values, not others)
+        digits, numbers, width = [digit], digit.of(values), digit.width
+        for key_type, values in others:
+            digit = _Digit.among(key_type, values, False)
+            if width * digit.width > _WIDEST:
+                some = np.unique(numbers)
+                digit, width = digit._replace(before=_Numbering(arrow_array(some))), len(some)
+            digits.append(digit)
+            numbers, width = digit.appended(numbers, values), width * digit.width
+        return digits, _Numbering(numbers if isinstance(numbers, pa.Array) else arrow_array(numbers), width)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbering:
+    """Values, none null, numbered in their order; `width`: they are whole numbers and less; 0 if unknown."""
+
+    values: pa.Array
+    width: int = 0
+
+    @once
+    def table(self) -> npt.NDArray[np.int32] | None:
+        """Return the index of each value, from 1 on, 0 for others and last; None if they lie far apart."""
+        if not 0 < self.width <= max(_SPARSE * len(self.values), _SMALL):
+            return None
+        table = np.zeros(self.width + 1, dtype=np.int32)
+        table[numpy_of(self.values)] = np.arange(1, len(self.values) + 1, dtype=np.int32)
+        return table
+
+    @once
+    def is_distinct(self) -> bool:
+        """Return whether no two values are equal."""
+        if self.table is not None:
+            return np.array_equal(self.table[numpy_of(self.values)], np.arange(1, len(self.values) + 1))
+        library = self._library()
+        if library is None:
+            return len(pc.unique(self.values)) == len(self.values)
+        return bool(library.from_arrow(self.values).n_unique() == len(self.values))
+
+    def of(self, values: Arrow | Longs) -> Longs:
+        """Return the index (int64) of each of some values, or -1; a value -1 is no number up to the width."""
+        if self.table is not None:
+            indices = self.table.take(values).astype(np.int64)
+            indices -= 1
+            return indices
+        values = arrow_array(values) if isinstance(values, np.ndarray) else values
+        library = self._library()
+        if library is None:
+            return numpy_of(filled(pc.index_in(values, value_set=self.values), -1), dtype=np.int64)
+        some, keys = (
+            library.DataFrame({"value": library.from_arrow(column)}).with_row_index()
+            for column in (values, self.values)
+        )
+        joined = some.join(keys, on="value", maintain_order="left")
+        indices = np.full(len(values), -1, dtype=np.int64)
+        indices[joined["index"].to_numpy()] = joined["index_right"].to_numpy()
+        return indices
+
+    def _library(self) -> Any | None:
+        """Return Polars, where there are enough values to load it for; else None."""
+        return polars() if len(self.values) >= MANY else None
+
+
+class _Digit(NamedTuple):
+    """What makes a number of a column's value: a digit from 0 to `width` - 1, or -1 for a value of no key.
+
+    `least`: the value of digit 0. None for values that are not counted: `numbering` has the digits of those,
+    or is None if values are a whole key and joined as they are. `before`: numbering of the numbers of the
+    digits before this one, where these numbers are too large to append a digit.
+    """
+
+    key_type: str
+    width: int
+    least: int | None = None
+    numbering: _Numbering | None = None
+    before: _Numbering | None = None
+
+    @classmethod
+    def among(cls, key_type: str, keys: pa.Array, alone: bool) -> _Digit:
+        """Return what makes digits of the values of some keys; `alone`: the keys have no other column."""
+        if not is_textual(key_type) and len(keys):
+            numbers, are_numbers = _numbers(key_type, keys)
+            least, most = int(numbers.min()), int(numbers.max())
+            if are_numbers is None and most - least < _WIDEST:
+                return cls(key_type, most - least + 1, least)
+        if alone:
+            return cls(key_type, 0)
+        numbering = _Numbering(pc.unique(_values(key_type, keys)))
+        return cls(key_type, len(numbering.values), None, numbering)
+
+    def of(self, values: Arrow) -> Longs | Arrow:
+        """Return the digit of each value, or -1; of keys of one column that are not counted, the value."""
+        if self.least is None:
+            joined = _values(self.key_type, values)
+            return joined if self.numbering is None else self.numbering.of(joined)
+        numbers, are_numbers = _numbers(self.key_type, values)
+        digits = numbers.view(np.uint64) - np.uint64(self.least % (1 << 64))
+        beyond = digits >= self.width
+        if are_numbers is not None:
+            beyond |= ~are_numbers
+        digits[beyond] = _NONE
+        return digits.view(np.int64)
+
+    def appended(self, numbers: Longs, values: Arrow) -> Longs:
+        """Return numbers with the digit of each value appended; -1 if there is none of either."""
+        if self.before is not None:
+            numbers = self.before.of(numbers)
+        digits = self.of(values)
+        longer: Longs = numbers * self.width + digits
+        longer[(numbers < 0) | (digits < 0)] = -1
+        return longer
+
+
+_NONE = np.uint64((1 << 64) - 1)
+"""The bits of -1."""
+
+
+def _numbers(key_type: str, values: Arrow) -> tuple[Longs, Mask | None]:
+    """Return values as integers in their order, and which of them are these; None if all are.
+
+    `values`: no texts. Decimals are integers of their scale, where 64 bits hold them.
+    """
+    whole, scale = in_one(values), scale_of(key_type)
+    return (ordered_ints(whole, key_type), None) if scale is None else decimal_longs(whole, scale)
+
+
+def _values(key_type: str, values: Arrow) -> Arrow:
+    """Return values as Arrow's integers or bytes, which are equal where the values are."""
+    if is_textual(key_type):
+        return pc.cast(values, pa.binary())
+    if scale_of(key_type) is not None:
+        return encode_array(values, key_type)
+    return arrow_array(ordered_ints(in_one(values), key_type))
