@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -32,6 +32,17 @@ def constant_text(value: Any, which: str = "value") -> str:
         if isinstance(value, kind):
             return str(make(value))
     raise wrong_type(which, value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None")
+
+
+def constant_texts(values: Collection[Any]) -> Iterable[str]:
+    """Return the constants of values; the conversion of values of one type is looked for once.
+
+    >>> list(constant_texts([1, 2])), list(constant_texts([1, None]))
+    (['1', '2'], ['1', 'NULL'])
+    """
+    types = set(map(type, values))
+    make = _BY_TYPE.get(types.pop()) if len(types) == 1 else None
+    return map(make or constant_text, values)
 
 
 def item_of(value: Any, which: str) -> Any:
@@ -64,6 +75,9 @@ def _time(value: datetime.datetime) -> str:
         raise wrong_type("value", value, "a time in whole microseconds")
     if value.tzinfo is None:
         return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
+    written = value.isoformat(sep=" ")
+    if written.endswith("+00:00"):
+        return f"TIMESTAMP'{written[:-6]}Z'"
     try:
         instant = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
     except OverflowError as wrong:
@@ -88,7 +102,7 @@ _CONSTANTS: tuple[tuple[type, Any], ...] = (
     (datetime.date, lambda value: f"DATE'{value.isoformat()}'"),
 )
 
-_BY_TYPE = dict(_CONSTANTS)
+_BY_TYPE: dict[type, Any] = {**dict(_CONSTANTS), int: str}
 """The same for values of just these types, which are most: a list may have thousands."""
 
 

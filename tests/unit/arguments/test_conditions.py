@@ -6,6 +6,7 @@ import datetime
 import enum
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from tailbit.errors import UsageError
 from tailbit.index.sql.bind import bind
 
 UTC = datetime.timezone.utc
+LONDON = ZoneInfo("Europe/London")
 
 
 class _Grade(int, enum.Enum):
@@ -32,6 +34,11 @@ class _Grade(int, enum.Enum):
         ((col("i") >= 1) & (col("l") < 2) | ~(col("s") == "a"), "(i >= 1 AND l < 2) OR NOT (s = 'a')"),
         (col("s").isin("a", "it's", "back\\slash"), r"s IN ('a', 'it\'s', 'back\\slash')"),
         (col("s").isin(["a", None]), "s IN ('a', NULL)"),
+        (col("i").isin(1, 2.5, _Grade.GOOD), "i IN (1, 2.5D, 3)"),
+        (col("i").isin(_Grade.GOOD, _Grade.GOOD), "i IN (3, 3)"),
+        (col("b").isin(True, False), "b IN (TRUE, FALSE)"),
+        (col("i").isin(1, col("j")), "i IN (1, j)"),
+        (col("i").isin(col("i") + 1, col("j")), "i IN ((i + 1), j)"),
         (col("s").isin(np.array("a")), "s IN ('a')"),
         (col("i").isin(np.array(1)), "i IN (1)"),
         (col("s").isin([]), "FALSE"),
@@ -57,6 +64,10 @@ class _Grade(int, enum.Enum):
         (col("bo") == True, "bo = TRUE"),  # noqa: E712
         (col("dt") == datetime.date(2020, 1, 2), "dt = DATE'2020-01-02'"),
         (col("ts") == datetime.datetime(2020, 1, 2, 3, tzinfo=UTC), "ts = TIMESTAMP'2020-01-02 03:00:00Z'"),
+        (col("ts") == datetime.datetime(2020, 1, 2, 3, 0, 0, 6, LONDON),
+         "ts = TIMESTAMP'2020-01-02 03:00:00.000006Z'"),
+        (col("ts") == datetime.datetime(2020, 7, 2, 3, tzinfo=LONDON),
+         "ts = TIMESTAMP'2020-07-02 02:00:00Z'"),
         (col("nt") == datetime.datetime.fromisoformat("2020-01-02 03:04:05.000006"),
          "nt = TIMESTAMP_NTZ'2020-01-02 03:04:05.000006'"),
         (col("i") == np.int64(7), "i = 7"),
