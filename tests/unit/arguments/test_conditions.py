@@ -36,7 +36,7 @@ class _Grade(int, enum.Enum):
         (col("s").isin(["a", None]), "s IN ('a', NULL)"),
         (col("i").isin(1, 2.5, _Grade.GOOD), "i IN (1, 2.5D, 3)"),
         (col("i").isin(_Grade.GOOD, _Grade.GOOD), "i IN (3, 3)"),
-        (col("b").isin(True, False), "b IN (TRUE, FALSE)"),
+        (col("bo").isin(True, False), "bo IN (TRUE, FALSE)"),
         (col("i").isin(1, col("j")), "i IN (1, j)"),
         (col("i").isin(col("i") + 1, col("j")), "i IN ((i + 1), j)"),
         (col("s").isin(np.array("a")), "s IN ('a')"),
