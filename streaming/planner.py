@@ -107,20 +107,20 @@ class Planner:
         return Offset(offset.round, after(lag.head)).to_json() | {"behind": behind}
 
     def lag(self, offset: Offset) -> Lag:
-        """Return how far `offset` is behind the log; in an object store, behind the head last seen."""
+        """Return how far `offset` is behind the log; where a look is a request, behind the head last seen."""
         with one_look():
-            head = self._seen_head if self._table.storage.remote else self._head()
+            head = self._seen_head if self._table.polled_by_requests else self._head()
             return self._backlog.lag(offset.read_through, head)
 
     def _is_due(self, start: Offset) -> bool:
         """Return whether to look for more work now.
 
-        In an object store, where a poll costs a request, one probe of the next commit's name decides.
+        Where a poll costs a request, to an object store or a catalog, one probe decides.
         """
         agreed = self._agreed
         if agreed is not None and not agreed.offset == start == agreed.resume.offset:
             agreed = None
-        if not self._table.storage.remote or agreed is None or self._frozen is not None:
+        if not self._table.polled_by_requests or agreed is None or self._frozen is not None:
             self._polls, self._polled = 0, self._clock()
             return True
         if self._clock() - self._polled < self._settings.poll_ms / 1000:

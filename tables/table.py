@@ -81,6 +81,11 @@ class Table(ABC):
         return self.storage.root
 
     @property
+    def polled_by_requests(self) -> bool:
+        """Whether a look for commits is a request to a server, which must not be made without a pause."""
+        return self.storage.remote
+
+    @property
     def address(self) -> str:
         """What opens the table again: its root, unless its format needs to be given more."""
         return self.root

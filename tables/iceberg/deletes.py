@@ -238,8 +238,10 @@ class _Entry(NamedTuple):
 class Deletes:
     """The deletes of a snapshot, by what they apply to."""
 
-    def __init__(self, entries: Iterable[Mapping[str, Any]], metadata: TableMetadata, root: str) -> None:
-        self._metadata = metadata
+    def __init__(
+        self, entries: Iterable[Mapping[str, Any]], metadata: TableMetadata, root: str, snapshot: object
+    ) -> None:
+        self._metadata, self._snapshot = metadata, snapshot
         self._vectors: dict[str, _Entry] = {}
         self._of_file: dict[str, list[_Entry]] = {}
         self._of_partition: dict[Partition, list[_Entry]] = {}
@@ -264,7 +266,7 @@ class Deletes:
             kind = "an equality" if is_equality else "a position"
             raise UnsupportedFeatureError(
                 path=root,
-                version="of the table",
+                version=self._snapshot,
                 feature=f"{kind} delete file in {format_} ({entry['path']})",
                 hint="Compact the deletes away (CALL rewrite_data_files), or write delete files in Parquet.",
             )

@@ -129,10 +129,13 @@ def _bare(storage: Storage, path: str) -> Manifest:
     return Manifest(path, int(records.header.get("partition-spec-id", 0)), False, 0)
 
 
-def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Manifest]) -> list[pa.Table]:
+def entries_of(
+    storage: Storage, metadata: TableMetadata, snapshot: object, manifests: Sequence[Manifest]
+) -> list[pa.Table]:
     """Return the live entries of each of some manifests as a table of ENTRIES; cached by path.
 
-    Manifests of one schema are decoded together: calls of Arrow would cost more than their entries.
+    `snapshot`: the id of the one that has them, for errors. Manifests of one header are decoded together:
+    calls would cost more than their entries.
 
     Raises:
         FileNotFoundError: a manifest is gone.
@@ -145,7 +148,7 @@ def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Ma
     unread = [manifest for manifest, table in tables.items() if table is None]
     groups = _grouped(unread, [*at_once(storage, [partial(_blocks, storage, m.path) for m in unread])])
     quickly = len(unread) > _FEW or is_loaded()
-    decoded = in_order(partial(_decoded, group, storage, metadata, quickly) for group in groups)
+    decoded = in_order(partial(_decoded, group, storage, metadata, snapshot, quickly) for group in groups)
     for group, own in zip(groups, decoded, strict=True):
         for (manifest, _), table in zip(group, own, strict=True):
             tables[manifest] = _ENTRIES.hold(
@@ -174,22 +177,24 @@ def _grouped(manifests: Sequence[Manifest], files: Sequence[Blocks]) -> list[Gro
 
 
 def _decoded(
-    group: Group, storage: Storage, metadata: TableMetadata, quickly: bool, alone: bool
+    group: Group, storage: Storage, metadata: TableMetadata, snapshot: object, quickly: bool, alone: bool
 ) -> list[pa.Table]:
     """Return the live entries of each manifest of a group; `alone` (of `in_order`) is ignored."""
     try:
         records = read_records(one_file([file for _, file in group]), group[0][0].path, quickly)
-        return _entries(group, records, storage, metadata)
+        return _entries(group, records, storage, metadata, snapshot)
     except _DAMAGE as wrong:
         if len(group) > 1:
             # Decoded alone, the damaged one is named.
-            return [_decoded([file], storage, metadata, quickly, alone)[0] for file in group]
+            return [_decoded([file], storage, metadata, snapshot, quickly, alone)[0] for file in group]
         if isinstance(wrong, MalformedLogError):
             raise
         raise MalformedLogError(file=group[0][0].path, reason=f"it is no manifest: {wrong!r}") from wrong
 
 
-def _entries(group: Group, records: Records, storage: Storage, metadata: TableMetadata) -> list[pa.Table]:
+def _entries(
+    group: Group, records: Records, storage: Storage, metadata: TableMetadata, snapshot: object
+) -> list[pa.Table]:
     """Return the live entries of each manifest of a group from the records of all."""
     first, sizes = group[0][0], [file.records for _, file in group]
     if first.spec not in metadata.specs:
@@ -205,7 +210,7 @@ def _entries(group: Group, records: Records, storage: Storage, metadata: TableMe
         if not np.isin(values, allowed).all():
             raise MalformedLogError(file=first.path, reason=f"it has {entry}")
     if file.column(131, pa.binary()).null_count < len(statuses):
-        raise _encrypted(storage, "of the table")
+        raise _encrypted(storage, snapshot)
     inherited = np.repeat(np.array([manifest.sequence for manifest, _ in group], np.int64), sizes)
     inherits = (statuses == _ADDED) | (inherited == 0)
     given = records.column(3, pa.int64())

@@ -192,7 +192,7 @@ def _check(content: Mapping[str, Any], root: str) -> None:
             "Copy the rows into a table without encryption: no key is ever asked for.",
         )
     if feature:
-        now = content.get("current-snapshot-id") or "of no snapshot"
+        now = content.get("current-snapshot-id", content.get("current-version-id", "none"))
         raise UnsupportedFeatureError(path=root, version=now, feature=feature, hint=hint)
 
 

@@ -149,18 +149,23 @@ class _Reader(NamedTuple):
     metadata: TableMetadata
     entry: SnapshotEntry | None
 
+    @property
+    def snapshot(self) -> object:
+        """The id of the snapshot, for errors."""
+        return self.metadata.current if self.entry is None else self.entry.id
+
     def _entries(self, manifests: Iterable[Manifest], has_deletes: bool) -> pa.Table:
         chosen = sorted(manifest for manifest in manifests if manifest.has_deletes == has_deletes)
-        tables = entries_of(self.storage, self.metadata, chosen)
+        tables = entries_of(self.storage, self.metadata, self.snapshot, chosen)
         return pa.concat_tables(tables) if tables else ENTRIES.empty_table()
 
     def _listed(self, data: Iterable[Manifest], manifests: Iterable[Manifest]) -> IcebergFiles:
         """Return the files of some data manifests, with the deletes of all manifests that apply to them."""
         name = self.metadata.file if self.entry is None else self.entry.manifest_list or self.metadata.file
         entries = self._entries(data, has_deletes=False)
-        _check_data(entries, self.storage.root, "of no snapshot" if self.entry is None else self.entry.id)
+        _check_data(entries, self.storage.root, self.snapshot)
         deletes = self._entries(manifests, has_deletes=True).to_pylist()
-        hidden = Deletes(deletes, self.metadata, self.storage.root).of(entries)
+        hidden = Deletes(deletes, self.metadata, self.storage.root, self.snapshot).of(entries)
         return IcebergFiles.of_entries(entries, hidden, name)
 
     def files(self, manifests: frozenset[Manifest]) -> IcebergFiles:

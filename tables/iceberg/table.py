@@ -80,8 +80,7 @@ class IcebergTable(Table):
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        options = dict(self.storage.options)
-        self._pointer = Pointer(self.storage, options.get(METADATA_FILE, ""))
+        self._pointer = Pointer(self.storage, self._given)
 
     @classmethod
     def open(cls, storage: Storage) -> IcebergTable:
@@ -96,10 +95,19 @@ class IcebergTable(Table):
         return table
 
     @property
+    def polled_by_requests(self) -> bool:
+        """Whether a look is a request to an object store or a catalog."""
+        return self.storage.remote or self._given.startswith(CATALOG)
+
+    @property
     def address(self) -> str:
         """The URI of the table in its catalog, the path of the metadata file that was given, or the root."""
-        given = dict(self.storage.options).get(METADATA_FILE, "")
-        return given if given.startswith(CATALOG) else f"{self.root}/{given}".rstrip("/")
+        return self._given if self._given.startswith(CATALOG) else f"{self.root}/{self._given}".rstrip("/")
+
+    @property
+    def _given(self) -> str:
+        """What was given in place of a folder: a URI or a metadata file; else empty."""
+        return dict(self.storage.options).get(METADATA_FILE, "")
 
     def _look(self) -> Versions:
         """Return the versions as they are now."""
@@ -176,7 +184,7 @@ class IcebergTable(Table):
         versions = self._look()
         version = versions.named(name.strip())
         if version is None:
-            reason = "the table has no snapshot of that id, no branch and no tag of that name"
+            reason = "the table has no snapshot of that id, unless it is expired, and no such branch or tag"
             raise self._not_found(versions, repr(name), reason)
         return version
 

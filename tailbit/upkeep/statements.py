@@ -133,6 +133,7 @@ def _path_of(table: TableReference, source: str, storage_options: Mapping[str, s
 def _refuse_name(table: TableReference, source: str, reason: str) -> NoReturn:
     hint = (
         f"Write its path, delta.`/path/of/{table.parts[-1]}`, or let Spark find it: "
-        f"tailbit.spark.sql(spark, ...) knows the names of its catalogs."
+        f"tailbit.spark.sql(spark, ...) knows the names of its catalogs. A catalog of Iceberg tables must be "
+        f"described by pyiceberg's configuration."
     )
     refuse_statement(source, f"{table.text} {reason}", table.place, hint)

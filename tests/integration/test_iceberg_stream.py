@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ import pytest
 import tailbit
 from demo.processes import Child
 from support.iceberg import counted
-from support.iceberg_catalog import Sales, rows
+from support.iceberg_catalog import Sales, rest_server, rows
 from support.waiting import wait_until
+from tailbit.errors import NoIndexError
 from tailbit.streaming import start
 from tailbit.streaming.query import launch
 from tailbit.streaming.settings import StreamSettings
@@ -74,6 +76,39 @@ def test_the_stream_follows_a_table_of_a_catalog_on_the_workers(
         assert answer.files_scanned == 0
         assert counted(answer.read()) == counted(orders.scan("city = 'Lima' AND qty >= 2").to_arrow())
     assert opened.verify().sound
+
+
+def test_a_run_waits_for_a_rest_catalog_that_fails_and_goes_on(tmp_path: Path) -> None:
+    sales = Sales(tmp_path / "lake")
+    orders = sales.create("orders")
+    orders.append(rows(0, 40))
+
+    def covered() -> bool:
+        head = str(orders.current_snapshot().snapshot_id)
+        try:
+            return bool(status_of(ORDERS, storage_options=sales.options)["covered_version"] == head)
+        except NoIndexError:
+            return False
+
+    command = ["tailbit.cli", "run", ORDERS, "--columns", "city"]
+    given = ["--storage-option", "catalog.type=rest", "--storage-option"]
+    with rest_server(sales) as (uri, _):
+        indexer = Child("indexer", tmp_path / "indexer.log", [*command, *given, f"catalog.uri={uri}"])
+        try:
+            wait_until(covered, indexer.check)
+        except BaseException:
+            indexer.kill()
+            raise
+    with indexer:
+        port = int(uri.rpartition(":")[2])
+        orders.append(rows(100, 120))
+        with socket.create_server(("127.0.0.1", port)) as broken:
+            broken.accept()[0].close()
+        with rest_server(sales, port):
+            wait_until(covered, indexer.check)
+            indexer.check()
+            assert "CatalogError" in (tmp_path / "indexer.log").read_text(), "it was never told"
+            indexer.kill()
 
 
 def test_an_application_follows_tables_of_a_catalog_by_name(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Sales:
 
 
 @contextmanager
-def rest_server(sales: Sales) -> Iterator[tuple[str, list[str]]]:
+def rest_server(sales: Sales, port: int = 0) -> Iterator[tuple[str, list[str]]]:
     """Serve the tables of a catalog by the REST protocol; yield the URI, and what is asked."""
     asked: list[str] = []
 
@@ -75,7 +75,7 @@ def rest_server(sales: Sales) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
