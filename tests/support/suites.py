@@ -155,6 +155,8 @@ NIGHTLY = (
             "tables/storage",
             "tables/delta",
             "tables/hudi",
+            "tables/iceberg",
+            "tables/open.py",
             "tables/__init__.py",
             "tailbit/cli",
             "tailbit/base/faults.py",

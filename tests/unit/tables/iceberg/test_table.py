@@ -228,7 +228,7 @@ def test_versions_are_named_by_snapshot_ids_branches_and_tags(berg: Berg) -> Non
     assert keys(berg.path, version=open_table(berg.path).version_named("audit")) == [1, 2, 3]
     assert keys(berg.path, version="v1.0") == [1, 2, 3]
     assert keys(berg.path, version="main") == keys(berg.path, version=str(second)) == [1, 2, 3, 4, 5]
-    with pytest.raises(VersionNotFoundError, match="no branch and no tag"):
+    with pytest.raises(VersionNotFoundError, match="no such branch or tag"):
         keys(berg.path, version="nothing")
 
 
