@@ -18,6 +18,7 @@ PIP_AUDIT := 2.10.1
 AUDIT_ARGS ?=
 RELEASE_TOOLS := build==1.6.1 check-wheel-contents==0.6.3 cyclonedx-bom==7.5.0 setuptools==84.2.1 twine==7.0.0
 ACTIONLINT := v1.7.12
+HELM := v3.19.2
 TAG ?=
 PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
@@ -52,7 +53,7 @@ help:
 	@echo "make cli-page         write docs/cli.md from the help of the commands"
 	@echo "make configuration-page write docs/configuration.md from the settings of the code"
 	@echo "make pictures         take the pictures of the status page and of Spark's UI in docs/assets: needs Chromium"
-	@echo "make site             the pages as a site with a search, in build/site"
+	@echo "make site             the pages as a site with a search, a folder for each release, in build/site"
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
 	@echo "make hudi-live        Hudi's own writer at work beside the shipped command, which is killed: INSTANTS=30 SEED=1"
 	@echo "make hudi-tables      write the packed Hudi tables of the tests with Hudi on Spark 3.5: TABLES='cow_v9' for some"
@@ -61,6 +62,7 @@ help:
 	@echo "make jar              the jar with which Spark's own queries use the index: javac, against the installed Spark"
 	@echo "make release          wheel with the jar, source archive, Maven repository, bill of materials and checksums, in dist; TAG=v0.1.0"
 	@echo "                      refuses what is not ready for that tag"
+	@echo "make chart            helm lint on deploy/helm (needs Go), and the objects that it makes, in build/chart.yaml"
 	@echo "make workflows        actionlint on .github/workflows (needs Go)"
 	@echo "make clean            remove what the other targets made"
 
@@ -183,7 +185,8 @@ pictures: $(VENV)/.test-installed java
 	TAILBIT_PICTURES=$(CURDIR)/docs/assets $(BIN)/pytest -q tests/e2e/test_browser.py
 
 site: $(VENV)/.test-installed
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@rm -rf build/site
+	cd tests && $(BIN)/python -m support.site_versions $(CURDIR)/build/site
 	@echo "build/site/index.html"
 
 # The rules of the JDK that the tests are run with: review the difference before it is committed.
@@ -233,7 +236,7 @@ tools:
 jar: $(VENV)/.test-installed java
 	@$(BIN)/python -m tailbit.spark.jar >/dev/null
 
-.PHONY: release workflows
+.PHONY: release workflows chart
 # The tools have an environment of their own: what they need pins nothing of ours.
 release: $(VENV)/release/.installed $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.release --tools $(VENV)/release/bin --into $(CURDIR)/dist $(if $(TAG),--tag "$(TAG)")
@@ -241,6 +244,16 @@ release: $(VENV)/release/.installed $(VENV)/.test-installed java
 $(VENV)/release/.installed: Makefile | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/release
 	$(VENV)/release/bin/python -m pip install --quiet $(RELEASE_TOOLS)
+	@touch $@
+
+# Helm is built from its source, once.
+chart: $(VENV)/helm/helm
+	$< lint --strict deploy/helm/tailbit
+	@mkdir -p build
+	$< template tailbit deploy/helm/tailbit --namespace tailbit --set namespace.create=true >build/chart.yaml
+
+$(VENV)/helm/helm: Makefile
+	GOBIN=$(VENV)/helm go install helm.sh/helm/v3/cmd/helm@$(HELM)
 	@touch $@
 
 workflows:
