@@ -6,6 +6,7 @@ A new format needs a folder next to `delta` and a line in `FORMATS`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -283,6 +284,10 @@ _CONVERT = (
 )
 
 
+_CONDITION = re.compile(r"\s(?:=|<>|!=|[<>]=?|in|is|like|between)\s", re.IGNORECASE)
+"""What stands in a condition and hardly ever in the name of a folder."""
+
+
 def _nothing(path: str, storage: Storage) -> tuple[str, str]:
     """Return what to say of a path without any contents."""
     if not isinstance(storage, LocalStorage):
@@ -294,6 +299,8 @@ def _nothing(path: str, storage: Storage) -> tuple[str, str]:
     if os.path.isdir(root):
         return "the folder is empty", ""
     reason = "there is no such folder"
+    if _CONDITION.search(path):
+        return reason, 'This is a condition: the table stands first, as in tailbit count TABLE "condition".'
     if path.startswith("~"):
         return reason, f"A ~ within quotes is not expanded: give {os.path.expanduser(path)}"
     if path.endswith("`"):

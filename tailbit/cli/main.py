@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from tailbit.base.errors import NotATableError, TailbitError, UsageError
-from tailbit.cli import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
+from tailbit.cli import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE, mistakes
 from tailbit.cli.advice import advise
 from tailbit.cli.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.definitions import index_group, sql
@@ -27,11 +27,16 @@ from tailbit.cli.running import run
 from tailbit.cli.status import status
 from tailbit.cli.upkeep import alter, compact, doctor, repair, vacuum, verify
 
-COMMANDS = (
-    *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, records),
-    *(to_delta, explain, index_group, sql, status, advise, verify, repair, alter, compact, vacuum, erase),
-    *(doctor, run),
-)
+PURPOSES: dict[str, tuple[click.Command, ...]] = {
+    "Ask": (
+        *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, records),
+        *(to_delta, explain),
+    ),
+    "Choose and keep indexes": (run, index_group, sql, advise, alter),
+    "Look after them": (status, verify, repair, compact, vacuum, doctor),
+    "Change the table": (erase,),
+}
+COMMANDS = tuple(command for commands in PURPOSES.values() for command in commands)
 SUBCOMMANDS = {
     f"{group.name} {name}": subcommand
     for group in COMMANDS
@@ -102,7 +107,39 @@ class _NobodyReads(Exception):
 
 
 class _Commands(click.Group):
-    """The command group that handles a broken pipe; click would end with status 1."""
+    """The command group that handles a broken pipe; click would end with status 1.
+
+    It lists the commands by what they are for, and says what a word of another tool is called here.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options before the command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as wrong:
+            hint = mistakes.for_option_before_command(wrong.option_name)
+            raise click.UsageError(f"{wrong.message} {hint}", ctx) from wrong
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first word names."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as wrong:
+            hint = mistakes.for_command(args[0])
+            if not hint:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx) from wrong
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, each under what it is for."""
+        longest = max(len(str(command.name)) for command in COMMANDS)
+        for purpose, commands in PURPOSES.items():
+            with formatter.section(purpose):
+                limit = formatter.width - longest - 6
+                listed = [(str(command.name), command.get_short_help_str(limit)) for command in commands]
+                formatter.write_dl(listed)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -117,14 +154,14 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="tailbit", prog_name="tailbit")
 def cli() -> None:
-    """Row-level Roaring bitmap indexes for Delta and Hudi tables, right at any lag.
+    """Row-level Roaring bitmap indexes for Delta, Hudi and Iceberg tables, right at any lag.
 
     Keep an index:  tailbit run TABLE --columns carrier,origin,dest
 
     Ask it:         tailbit count TABLE "carrier = 'UA' AND dest IN ('SFO','LAX')"
 
-    TABLE is the folder that holds _delta_log or .hoodie. A question needs no index and no indexer to be
-    answered rightly: whatever the index does not cover is scanned.
+    TABLE is the folder that holds _delta_log, .hoodie or metadata. A question needs no index and no indexer
+    to be answered rightly: whatever the index does not cover is scanned.
     """
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tailbit.cli.mistakes import for_more_arguments
+
 if TYPE_CHECKING:
     from tailbit.answer import Answer
     from tailbit.api import IndexedTable
@@ -198,18 +200,27 @@ _SIGNED = re.compile(r"-[\s(+-]*(?:\d|\.\d).*(?:[=<>]|\b(?:IN|IS|NOT|BETWEEN)\b)
 """A predicate that begins with a negative number. Two minus signs in a row begin a SQL comment."""
 
 
-class Question(click.Command):
+class HintingCommand(click.Command):
+    """A command that says what to write where it is given too many arguments."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as wrong:
+            hint = for_more_arguments(self, words) if "extra argument" in wrong.message else ""
+            if not hint:
+                raise
+            raise click.UsageError(f"{wrong.message}. {hint}", wrong.ctx) from wrong
+
+
+class Question(HintingCommand):
     """A command with a predicate, which may begin with a minus sign, as options do."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; a blank before a predicate keeps its minus sign from starting an option."""
-        try:
-            return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
-        except click.UsageError as wrong:
-            if "extra argument" not in wrong.message:
-                raise
-            hint = "A condition stands in quotes: \"carrier = 'UA'\"."
-            raise click.UsageError(f"{wrong.message}. {hint}", wrong.ctx) from wrong
+        return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
 
 
 class AnswersOne:

@@ -11,7 +11,14 @@ import click
 
 from tailbit.base.lazy import lazy
 from tailbit.cli.advice import columns_of_run
-from tailbit.cli.options import config_option, index_option, json_option, only_config, storage_options
+from tailbit.cli.options import (
+    HintingCommand,
+    config_option,
+    index_option,
+    json_option,
+    only_config,
+    storage_options,
+)
 from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
 
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ else:
     session = lazy("tailbit.streaming.java.session")
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table", required=False)
 @config_option
 @click.option(

@@ -1,35 +1,101 @@
-"""The usual mistakes of a first hour are told with what to write instead."""
+"""What the fifteen most usual mistakes are told leads to the right command by the next try."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
 
-from support.tables import eight_flights
+from support.tables import eight_flights, index_files
 from tailbit.cli.main import cli
 from tailbit.errors import TailbitError
 
-MISTAKES = {
-    ("carier = 'UA'",): "nearest: carrier",
-    ("flight = 'abc'",): "A number stands without quotes",
-    ("carrier", "=", "UA"): "A condition stands in quotes",
-    ("--version", "99"): "Ask for a version between",
-    ("--colums", "x"): "No such option",
-}
+UA = "carrier = 'UA'"
 
 
-@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
-def test_a_usual_mistake_is_told_with_what_to_write(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+class Mistake(NamedTuple):
+    """What is typed in a folder with the table `flights`, what is said, and what is typed next."""
+
+    typed: tuple[str, ...]
+    said: str
+    next: tuple[str, ...]
+
+
+MISTAKES = (
+    Mistake(("cout", "flights", UA), "Did you mean 'count'?", ("count", "flights", UA)),
+    Mistake(("query", "flights", UA), 'Write: tailbit count TABLE "carrier', ("count", "flights", UA)),
+    Mistake(("create-index", "flights", "dest"), "index create TABLE NAME --on TERM; plain",
+            ("index", "create", "flights", "by_dest", "--on", "dest")),
+    Mistake(("help", "count"), "Write: tailbit COMMAND --help", ("count", "--help")),
+    Mistake(("count", UA, "flights"), 'the table stands first, as in tailbit count TABLE "condition"',
+            ("count", "flights", UA)),
+    Mistake(("count", "flights", "carrier", "=", "UA"), f'A condition stands in quotes: "{UA}"',
+            ("count", "flights", UA)),
+    Mistake(("count", "flights", "carrier = UA"), "write it in single quotes: 'UA'",
+            ("count", "flights", UA)),
+    Mistake(("count", "flights", "carier = 'UA'"), "nearest: carrier", ("count", "flights", UA)),
+    Mistake(("count", "flights", "flight = '5x'"), "A number stands without quotes",
+            ("count", "flights", "flight = 5")),
+    Mistake(("count", "flights", f"SELECT count(*) FROM flights WHERE {UA}"),
+            'Write tailbit count TABLE "condition"', ("count", "flights", UA)),
+    Mistake(("count", "flights/_delta_log", UA), "Give the folder of the table: ", ("count", "flights", UA)),
+    Mistake(("facets", "flights", UA, "dest"), f'A condition is given by --where: --where "{UA}"',
+            ("facets", "flights", "dest", "--where", UA)),
+    Mistake(("run", "flights", "--columns", "carrier", "dest", "--once"),
+            "joined by commas: --columns carrier,origin,dest",
+            ("run", "flights", "--index", "other", "--columns", "carrier,dest", "--once")),
+    Mistake(("run", "flights", "--column", "carrier"), "Did you mean one of: '--columns'",
+            ("run", "flights", "--columns", "carrier", "--once")),
+    Mistake(("--index", "other", "count", "flights"), "behind the command: tailbit COMMAND TABLE --index",
+            ("count", "flights", "--index", "flights/_tailbit")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: " ".join(mistake.typed))
+def test_a_usual_mistake_leads_to_the_right_command_by_the_next_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: Mistake
+) -> None:
     eight_flights(str(tmp_path / "flights"))
-    done = CliRunner().invoke(cli, ["count", str(tmp_path / "flights"), *arguments])
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, mistake.typed)
     error = done.exception
     said = f"{error}\n{error.hint}" if isinstance(error, TailbitError) else done.output
-    assert MISTAKES[arguments] in said
+    assert done.exit_code != 0
+    assert mistake.said in said
+    again = CliRunner().invoke(cli, mistake.next)
+    assert again.exit_code == 0, again.output
+
+
+def test_the_usual_mistakes_are_fifteen_and_none_changes_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eight_flights(str(tmp_path / "flights"))
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for mistake in MISTAKES:
+        CliRunner().invoke(cli, mistake.typed)
+    assert len(MISTAKES) == 15
+    assert sorted(tmp_path.rglob("*")) == before
+    assert len(index_files("flights", "settings")) == 1
 
 
 @pytest.mark.parametrize("condition", ["carrier == 'UA'", 'carrier = "UA"', "carrier='UA'"])
 def test_what_others_write_is_read(tmp_path: Path, condition: str) -> None:
     eight_flights(str(tmp_path / "flights"))
     assert CliRunner().invoke(cli, ["count", str(tmp_path / "flights"), condition]).output == "4\n"
+
+
+def test_a_newcomer_sees_the_commands_by_what_they_are_for() -> None:
+    shown = CliRunner().invoke(cli, ["--help"]).output
+    places = [shown.index(f"{purpose}:") for purpose in ("Ask", "Choose and keep indexes", "Look after them")]
+    assert places == sorted(places)
+    assert (
+        shown.index("count ")
+        < places[1]
+        < shown.index("  run ")
+        < shown.index("  alter ")
+        < places[2]
+        < shown.index("  verify ")
+    )
