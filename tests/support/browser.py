@@ -34,10 +34,10 @@ def drawn(url: str, picture: Path, width: int = 1280, height: int = 760) -> str:
 
     In the picture no folder of this machine stands before a Python file.
     """
-    html = _asked("--dump-dom", url, picture, width, height).decode()
+    html = asked("--dump-dom", url, picture, width, height).decode()
     page = picture.with_suffix(".html")
     page.write_text(_FOLDERS.sub("", html).replace("<head>", f'<head><base href="{url}">', 1))
-    _asked(f"--screenshot={picture}", page.as_uri(), picture, width, height)
+    asked(f"--screenshot={picture}", page.as_uri(), picture, width, height)
     picture.write_bytes(cut(picture.read_bytes(), height))
     kept = os.environ.get(PICTURES)
     if kept:
@@ -45,8 +45,13 @@ def drawn(url: str, picture: Path, width: int = 1280, height: int = 760) -> str:
     return html
 
 
-def _asked(what: str, url: str, picture: Path, width: int, height: int) -> bytes:
-    """What the browser says. One of root has no sandbox: it loads pages of this machine alone."""
+def asked(
+    what: str, url: str, picture: Path, width: int, height: int, budget_ms: int = 4000, *more: str
+) -> bytes:
+    """What the browser says. One of root has no sandbox: it loads pages of this machine alone.
+
+    `budget_ms`: how long the page's own clock may go on. `more`: further options of the browser.
+    """
     program = installed()
     assert program is not None
     options = [
@@ -56,7 +61,7 @@ def _asked(what: str, url: str, picture: Path, width: int, height: int) -> bytes
         "--disable-dev-shm-usage",
         "--hide-scrollbars",
     ]
-    options += [f"--window-size={width},{height + _FRAME}", "--virtual-time-budget=4000"]
+    options += [f"--window-size={width},{height + _FRAME}", f"--virtual-time-budget={budget_ms}", *more]
     options += [f"--user-data-dir={picture.parent}/profile", *(["--no-sandbox"] * (os.geteuid() == 0))]
     command = [program, *options, what, url]
     return subprocess.run(command, capture_output=True, check=True, timeout=HANG_S).stdout

@@ -200,7 +200,7 @@ NIGHTLY = (
     ),
     Suite(
         "the site and its links",
-        ("unit/test_site.py",),
+        ("unit/test_site.py", "e2e/test_site_in_browser.py"),
         (
             "docs",
             "README.md",
@@ -210,7 +210,10 @@ NIGHTLY = (
             "examples",
             "benchmarks",
             "deploy",
+            "tests/support/site_pages.py",
+            "tests/support/site_versions.py",
         ),
+        ("chromium",),
     ),
 )
 

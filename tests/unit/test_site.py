@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -14,6 +12,7 @@ import pytest
 
 from support.pages import ROOT
 from support.site_pages import in_repository, in_site, linked, piped
+from support.site_versions import NEXT, build
 
 
 class _Page(HTMLParser):
@@ -41,11 +40,8 @@ class _Page(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make site` builds it, where every warning is an error."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    build(folder)
+    return folder / NEXT
 
 
 def _pages(site: Path) -> dict[Path, _Page]:
@@ -80,6 +76,35 @@ def test_every_page_of_the_documentation_can_be_found_by_its_words(site: Path) -
     found = {entry["location"].partition("#")[0] for entry in index["docs"]}
     pages = {f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md")}
     assert pages | {"index.html", "examples/index.html"} <= found
+
+
+def test_each_release_has_a_folder_of_its_newest_pages_and_the_first_page_leads_to_the_newest(
+    tmp_path: Path,
+) -> None:
+    tree = tmp_path / "tree"
+    (tree / "docs").mkdir(parents=True)
+    (tree / "mkdocs.yml").write_text("site_name: tree\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    subprocess.run(["git", "init", "--quiet"], cwd=tree, check=True)
+    for version in ("0.9.0", "0.10.0", "0.10.1"):
+        (tree / "pyproject.toml").write_text(f'[project]\nversion = "{version}"\n')
+        (tree / "docs" / "index.md").write_text(f"# Of {version}\n")
+        subprocess.run([*git, "add", "."], cwd=tree, check=True)
+        subprocess.run([*git, "commit", "--quiet", "-m", version], cwd=tree, check=True)
+        subprocess.run(["git", "tag", f"v{version}"], cwd=tree, check=True)
+    (tree / "docs" / "index.md").write_text("# Of the checkout\n")
+    built = tmp_path / "site"
+    build(built, tree)
+    known = json.loads((built / "versions.json").read_text())
+    assert [(one["version"], one["title"], one["aliases"]) for one in known] == [
+        ("0.10", "0.10.1", ["latest"]),
+        ("0.9", "0.9.0", []),
+        (NEXT, f"0.10.1 ({NEXT})", []),
+    ]
+    shown = [(built / one["version"] / "index.html").read_text() for one in known]
+    told = ["Of 0.10.1", "Of 0.9.0", "Of the checkout"]
+    assert all(text in page for text, page in zip(told, shown, strict=True))
+    assert "url=0.10/index.html" in (built / "index.html").read_text()
 
 
 def test_a_link_of_a_page_follows_it_into_the_site() -> None:
