@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.base.errors import IndexerRunningError, RequirementError, TailbitError
+from tailbit.base.system import check_system
 from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim
@@ -198,6 +199,7 @@ def run(
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
     in_process = once and master is None and not is_submitted()
     master = DEFAULT_MASTER if master is None else master
+    check_system()
     if not in_process:
         # A run whose work may be little needs Spark and Java only where it is not.
         check_requirements()

@@ -24,6 +24,7 @@ from tailbit.base.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from tailbit.base.system import check_system
 from tailbit.index.kinds.files import FILES, files_to_arrow, stamped, stamped_rows
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.kinds.ledger import LEDGER, ledger_to_arrow
@@ -82,8 +83,10 @@ class MetadataTable:
         Raises:
             CommitConflictError: an index exists already, or another process is creating it.
             ForeignIndexError: the path holds something else.
+            RequirementError: this system is not Linux.
             NoConditionalPutError: two concurrent writers there could both believe that they committed first.
         """
+        check_system()
         storage = open_storage(path, options)
         refuse_foreign(path, storage)
         if is_made(storage):
@@ -199,7 +202,9 @@ class MetadataTable:
         Raises:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
             StorageError: the storage refused; if the commit has landed after all, the next refresh finds it.
+            RequirementError: this system is not Linux.
         """
+        check_system()
         state = self._now.state
         if any(path not in state.files for path in removes):
             raise CommitConflictError(version=self.version + 1, path=self.path)

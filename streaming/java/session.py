@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import RequirementError
+from tailbit.base.system import check_system
 from tailbit.streaming.java.gateway import (
     QUICK_COMPILER,
     JavaErrors,
@@ -295,14 +296,36 @@ def _ask_java(binary: Path) -> str:
 OLDEST_SPARK = (4, 2)
 """The first Spark whose Python streaming sources can limit how much a batch reads."""
 
+TOO_NEW_SPARK = (4, 3)
+"""The first Spark for which there is no release of Delta Lake."""
+
+PROVEN: Mapping[str, tuple[str, ...]] = {
+    "Spark": ("4.2.0",),
+    "Java": ("17", "25"),
+    "Python": ("3.10", "3.11", "3.12", "3.13"),
+}
+"""Releases with which tests index tables and accelerate queries; docs/compatibility.md names the tests."""
+
 TOO_NEW_PANDAS = (3, 0)
 """The first pandas whose types Spark's Python workers do not support."""
 
 _REMEDY = "Install what fits: pip install 'tailbit[spark]'. Questions need none of it."
 
 
+def releases_found() -> str:
+    """Return which Spark, Java and Python there are, and which of them no test has proven."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    releases = {"Spark": installed("pyspark"), "Java": java_version(), "Python": python}
+    text = ", ".join(f"{name} {version}" for name, version in releases.items())
+    unproven = [name for name, version in releases.items() if str(version) not in PROVEN[name]]
+    if not unproven:
+        return f"found {text}, which are proven"
+    proven = "; ".join(f"{name} {', '.join(PROVEN[name])}" for name in unproven)
+    return f"found {text}; not proven: {' and '.join(unproven)} (proven: {proven})"
+
+
 def check_requirements() -> None:
-    """Check that Java, pyspark and pandas are installed, each in a supported release.
+    """Check the system, and that Java, pyspark and pandas are installed, each in a supported release.
 
     Cost: reads the packages' names on disk. Starts Java only if Java has no release file, and imports a
     package only if the package has no metadata.
@@ -311,12 +334,16 @@ def check_requirements() -> None:
         RequirementError: one of them is missing or of another release; the error names what was found and
             what is needed.
     """
+    check_system()
     check_java()
     spark = installed("pyspark")
     if spark is None:
         raise RequirementError(reason="pyspark is not installed", remedy=_REMEDY)
     if release(spark) < OLDEST_SPARK:
         reason = f"pyspark {spark} is installed; indexing needs {_shown(OLDEST_SPARK)} or newer"
+        raise RequirementError(reason=reason, remedy=_REMEDY)
+    if release(spark) >= TOO_NEW_SPARK:
+        reason = f"pyspark {spark} is installed; there is no Delta Lake for Spark {_shown(TOO_NEW_SPARK)} yet"
         raise RequirementError(reason=reason, remedy=_REMEDY)
     pandas = installed("pandas")
     if pandas is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tailbit.base.errors import NotDrainedError
 from tailbit.base.wording import Tell
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.streaming.java.session import Session, master_told
+from tailbit.streaming.java.session import Session, master_told, releases_found
 from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.watchdog import Supervision, Watchdog, signals
 from tailbit.streaming.query.failures import spark_errors_named
@@ -63,6 +63,7 @@ def started_spark(
         RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
     """
     announce(f"starting Spark for {purpose} …")
+    announce(releases_found())
     life.sign(f"starting Spark with {master_told(master)}")
     try:
         with spark_errors_named(checkpoint, master):

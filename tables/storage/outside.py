@@ -68,7 +68,7 @@ def refuse_parts(path: str, name: str, root: str) -> None:
     """
     if not name or "\0" in name:
         raise UnsafePathError(file=path, path=root, reason="it is empty or holds a NUL")
-    if ".." in name and ".." in name.split("/"):
+    if ".." in name and ".." in name.replace(os.sep, "/").split("/"):
         raise UnsafePathError(file=path, path=root, reason="it holds `..`")
 
 
@@ -83,7 +83,7 @@ def _is_allowed(options: StorageOptions) -> bool:
 
 def _is_plainly_below(root: str, target: str) -> bool:
     """Return whether the folder of a path is the root or below it, without symbolic links below the root."""
-    folder = target[: target.rindex("/")]
+    folder = os.path.dirname(target)
     if _PLAIN.get((root, folder), 0.0) < monotonic():
         if not _is_plain_folder(root, folder):
             return False
@@ -94,13 +94,12 @@ def _is_plainly_below(root: str, target: str) -> bool:
 
 
 def _is_plain_folder(root: str, folder: str) -> bool:
-    top = root.rstrip("/")
-    while len(folder) > len(top):
+    while len(folder) > len(root):
         state = _state(folder, links=False)
         if state is None or S_ISLNK(state.st_mode):
             return False
-        folder = folder[: folder.rindex("/")]
-    return folder == top
+        folder = os.path.dirname(folder)
+    return folder == root
 
 
 def _state(path: str, links: bool) -> os.stat_result | None:
@@ -113,4 +112,4 @@ def _state(path: str, links: bool) -> os.stat_result | None:
 
 def _is_really_below(root: str, target: str) -> bool:
     real = os.path.realpath(root)
-    return os.path.realpath(target).startswith(real if real.endswith("/") else f"{real}/")
+    return os.path.realpath(target).startswith(real if real.endswith(os.sep) else real + os.sep)

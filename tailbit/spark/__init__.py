@@ -43,8 +43,9 @@ def accelerate(
     why, and queries run as without tailbit.
 
     Raises:
-        UsageError: an argument is not of its type, or the session is of Spark Connect, whose server takes
-            `acceleration_conf`.
+        RequirementError: this system is not Linux.
+        UsageError: an argument is not of its type, or the session is one of Spark Connect; its server
+            takes `acceleration_conf`.
     """
     from tailbit.spark.acceleration import accelerated
 

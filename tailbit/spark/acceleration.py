@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from tailbit.arguments.values import names, whole
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import RequirementError, UsageError
+from tailbit.base.system import check_system
 from tailbit.spark.jar import digest, jar_path, misfit
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def accelerated(
     spark: SparkSession, tables: Sequence[str] | None, serve: Sequence[str] | None, budget_ms: int | None
 ) -> Acceleration:
     """Accelerate a session, as `tailbit.spark.accelerate` says."""
+    check_system()
     modes = list(MODES) if serve is None else names("serve", serve)
     if unknown := [mode for mode in modes if mode not in MODES]:
         mode = unknown[0]

@@ -23,6 +23,7 @@ from tailbit.streaming.java.session import (
     java_binary,
     java_version,
     release,
+    releases_found,
 )
 from tailbit.streaming.settings import own_state
 
@@ -162,7 +163,7 @@ def _spark() -> Finding:
         check_requirements()
     except RequirementError as missing:
         return Finding.of("spark", missing, needed)
-    return Finding("spark", State.OK, f"pyspark {installed('pyspark')}, pandas {installed('pandas')}")
+    return Finding("spark", State.OK, f"{releases_found()}; pandas {installed('pandas')}")
 
 
 def _other_spark() -> Finding:

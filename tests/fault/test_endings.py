@@ -30,7 +30,7 @@ main()
 """
 
 
-_OF_THE_START = ('{"notice": "starting Spark for ', '{"notice": "Spark UI: ')
+_OF_THE_START = ('{"notice": "starting Spark for ', '{"notice": "found Spark ', '{"notice": "Spark UI: ')
 
 
 class OnADisk(Shipped):

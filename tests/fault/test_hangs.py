@@ -122,7 +122,8 @@ def test_the_start_says_for_which_table_spark_starts_and_systemd_hears_that_the_
         told["notice"] for told in map(json.loads, run.output.read_text().splitlines()) if "notice" in told
     ]
     assert notices[0] == f"starting Spark for {run.table} …"
-    assert notices[1].startswith("Spark UI: http://127.0.0.1:")
+    assert notices[1].startswith("found Spark 4.")
+    assert notices[2].startswith("Spark UI: http://127.0.0.1:")
     up = next(at for at, message in enumerate(heard) if message.startswith("READY=1"))
     assert heard[up].splitlines()[:2] == ["READY=1", "WATCHDOG_USEC=180000000"]
     assert "STATUS=starting Spark with master local[2]" in "\n".join(heard[:up]).splitlines()

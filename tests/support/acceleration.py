@@ -50,12 +50,14 @@ def rows_of(spark: Any, statement: str, enabled: bool = True) -> list[str]:
         spark.conf.set("spark.tailbit.enabled", "true")
 
 
-def run_patiently(command: Sequence[str], folder: Path) -> str:
-    """Run a program that starts a Spark of its own in a folder; return what it printed."""
-    return printed_and_logged(command, folder)[0]
+def run_patiently(command: Sequence[str], folder: Path, typed: str = "") -> str:
+    """Run a program that starts a Spark of its own in a folder, and types into it; return what it printed."""
+    return printed_and_logged(command, folder, typed=typed)[0]
 
 
-def printed_and_logged(command: Sequence[str], folder: Path, helped: bool = True) -> tuple[str, str]:
+def printed_and_logged(
+    command: Sequence[str], folder: Path, helped: bool = True, typed: str = ""
+) -> tuple[str, str]:
     """Run a program that starts a Spark of its own in a folder; return what it prints and what it logs.
 
     `helped`: whether it must not lose its helper.
@@ -64,6 +66,7 @@ def printed_and_logged(command: Sequence[str], folder: Path, helped: bool = True
         command,
         cwd=folder,
         env={**os.environ, "SPARK_SUBMIT_OPTS": JAVA},
+        input=typed,
         capture_output=True,
         text=True,
         check=False,

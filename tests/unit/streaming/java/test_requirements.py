@@ -12,7 +12,8 @@ import pytest
 from deltalake import write_deltalake
 
 from tailbit import errors
-from tailbit.streaming.java.session import check_java
+from tailbit.streaming.java import session
+from tailbit.streaming.java.session import check_java, java_version, releases_found
 
 TOOL = Path(sys.executable).with_name("tailbit")
 
@@ -32,6 +33,7 @@ def installed(folder: Path, package: str, version: str) -> None:
         ("pyspark", "4.1.1", "indexing needs 4.2 or newer"),
         ("pyspark", "4.0.0", "indexing needs 4.2 or newer"),
         ("pyspark", "3.5.8", "indexing needs 4.2 or newer"),
+        ("pyspark", "4.3.0", "there is no Delta Lake for Spark 4.3 yet"),
         ("pandas", "3.0.1", "Spark's workers need one below 3.0"),
     ],
 )
@@ -54,6 +56,14 @@ def test_another_release_is_refused_before_any_work_with_what_was_found_and_what
     assert found == f"RequirementError: {package} {version} is installed; {needed}"
     assert "pip install 'tailbit[spark]'" in remedy
     assert not (tmp_path / "t" / "_tailbit").exists()
+
+
+def test_a_start_says_which_releases_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert releases_found().endswith(", which are proven")
+    monkeypatch.setattr(session, "PROVEN", {"Spark": ("4.2.0",), "Java": ("99", "101"), "Python": ("3.1",)})
+    here = f"found Spark 4.2.0, Java {java_version()}, Python {sys.version_info[0]}.{sys.version_info[1]}"
+    unproven = "not proven: Java and Python (proven: Java 99, 101; Python 3.1)"
+    assert releases_found() == f"{here}; {unproven}"
 
 
 def test_a_machine_without_java_is_told_so_with_the_status_of_a_configuration(tmp_path: Path) -> None:

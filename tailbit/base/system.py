@@ -1,0 +1,22 @@
+"""The operating system: questions are answered on any, indexes are written on Linux."""
+
+from __future__ import annotations
+
+import sys
+
+from tailbit.base.errors import RequirementError
+
+
+def check_system() -> None:
+    """Check that this system may write an index and accelerate Spark.
+
+    Elsewhere locks, renamed files and processes behave in ways that no test has seen.
+
+    Raises:
+        RequirementError: it is not Linux.
+    """
+    if sys.platform != "linux":
+        raise RequirementError(
+            reason=f"indexes are written, and Spark is accelerated, on Linux; this is {sys.platform}",
+            remedy="Do it in a container or on a machine with Linux (deploy/README.md). Questions work here.",
+        )
