@@ -1,67 +1,25 @@
-"""Open a table in the format that the folder of its log indicates, or in the one that the options name.
-
-A new format needs a folder next to `delta` and a line in `FORMATS`.
-"""
+"""Open a table in the format that the folder of its log indicates, or in the one that the options name."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from tailbit.base.errors import (
     NotATableError,
-    RequirementError,
     StorageError,
     TwoFormatsError,
     UsageError,
 )
 from tailbit.base.wording import did_you_mean
-from tailbit.tables.delta.table import WORDS as DELTA
 from tailbit.tables.delta.table import DeltaTable
-from tailbit.tables.hudi.words import WORDS as HUDI
-from tailbit.tables.iceberg.words import CATALOG
-from tailbit.tables.iceberg.words import WORDS as ICEBERG
+from tailbit.tables.delta.words import LOG as DELTA_LOG
+from tailbit.tables.formats import FORMATS, NAMES
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage import NO_OPTIONS, LocalStorage, Storage, StorageOptions, open_storage
-from tailbit.tables.storage.store import METADATA_FILE, TABLE_FORMAT
-from tailbit.tables.table import FormatWords, Table
-
-
-class Format(NamedTuple):
-    """A table format: its name in options, its words, its opener; `words.shown_by` marks a table.
-
-    `yields`: other formats may keep metadata of this format beside their own log, so that a table is one of
-    this format only if there is no other log, or if it is named.
-    """
-
-    name: str
-    words: FormatWords
-    open: Callable[[Storage], Table]
-    yields: bool = False
-
-
-def _open_hudi(storage: Storage) -> Table:
-    """Open a Hudi table; its modules are loaded only for one."""
-    from tailbit.tables.hudi.table import HudiTable
-
-    return HudiTable.open(storage)
-
-
-def _open_iceberg(storage: Storage) -> Table:
-    """Open an Iceberg table; its modules are loaded only for one."""
-    from tailbit.tables.iceberg.table import IcebergTable
-
-    return IcebergTable.open(storage)
-
-
-FORMATS: Sequence[Format] = (
-    Format("delta", DELTA, DeltaTable.open),
-    Format("hudi", HUDI, _open_hudi),
-    Format("iceberg", ICEBERG, _open_iceberg, yields=True),
-)
+from tailbit.tables.table import Format, FormatWords, Table
 
 
 def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = True) -> Table:
@@ -108,26 +66,10 @@ def located(path: str, options: StorageOptions = NO_OPTIONS) -> tuple[str, Stora
         CatalogError, NotATableError, RequirementError: a catalog cannot be asked, or has no such table.
         UsageError: a URI that names no table of a catalog.
     """
-    if path.startswith(CATALOG):
-        from tailbit.tables.iceberg.catalogs import CatalogTable
-        from tailbit.tables.iceberg.metadata import placed
-
-        root, _ = placed(CatalogTable(path, options).location())
-        return root, _as_iceberg(options, path)
-    if not path.endswith((".metadata.json", ".metadata.json.gz")):
-        return path, options
-    above, _, name = path.replace("\\", "/").rpartition("/")
-    root, _, folder = above.rpartition("/")
-    root = root or ("/" if path.startswith("/") else ".")
-    return root, _as_iceberg(options, f"{folder}/{name}")
-
-
-def _as_iceberg(options: StorageOptions, metadata: str) -> StorageOptions:
-    """Return options with what says which metadata file of an Iceberg table is the current one."""
-    return StorageOptions.of({**dict(options), METADATA_FILE: metadata, TABLE_FORMAT: "iceberg"})
-
-
-_CATALOGS_OF_SPARK = "org.apache.iceberg."
+    for table_format in FORMATS:
+        if (place := table_format.located(path, options)) is not None:
+            return place
+    return path, options
 
 
 def named_in_catalog(names: Sequence[str], class_in_spark: str = "") -> str | None:
@@ -135,13 +77,8 @@ def named_in_catalog(names: Sequence[str], class_in_spark: str = "") -> str | No
 
     `class_in_spark`: that of Spark's catalog of that name; if it is of another format, Spark finds the table.
     """
-    if class_in_spark and not class_in_spark.startswith(_CATALOGS_OF_SPARK):
-        return None
-    try:
-        from tailbit.tables.iceberg.catalogs import uri_in_catalog
-    except RequirementError:
-        return None
-    return uri_in_catalog(tuple(names))
+    uris = (table_format.named(names, class_in_spark) for table_format in FORMATS)
+    return next((uri for uri in uris if uri is not None), None)
 
 
 def folder_of(table: str) -> str | None:
@@ -152,7 +89,7 @@ def folder_of(table: str) -> str | None:
     """
     parts = name_parts(table)
     is_quoted = len(parts) == 2 and table.endswith("`")
-    return parts[1] if is_quoted and parts[0].lower() in {each.name for each in FORMATS} else None
+    return parts[1] if is_quoted and parts[0].lower() in NAMES else None
 
 
 def names_folder(table: str) -> bool:
@@ -184,7 +121,7 @@ def open_index_log(path: str, options: StorageOptions) -> Table:
     Raises:
         NotATableError: there is no log.
     """
-    return DeltaTable.open(open_source(path, DELTA.log, options))
+    return DeltaTable.open(open_source(path, DELTA_LOG, options))
 
 
 def _wanted(options: StorageOptions) -> Sequence[Format]:
@@ -192,8 +129,7 @@ def _wanted(options: StorageOptions) -> Sequence[Format]:
     wanted = options.table_format
     formats = [table_format for table_format in FORMATS if wanted in ("", table_format.name)]
     if not formats:
-        known = " or ".join(table_format.name for table_format in FORMATS)
-        raise UsageError(reason=f"{wanted!r} is no table format", hint=f"Write {known}.")
+        raise UsageError(reason=f"{wanted!r} is no table format", hint=f"Write {' or '.join(NAMES)}.")
     return formats
 
 
@@ -222,11 +158,8 @@ def open_source(root: str, log: str, options: StorageOptions = NO_OPTIONS) -> St
         StorageError: the scheme has no store.
     """
     storage = open_storage(root, options).of_table(log)
-    if log != HUDI.log:
-        return storage
-    from tailbit.tables.hudi.log_files.storage import HudiStorage
-
-    return HudiStorage(storage)
+    (table_format,) = (known for known in FORMATS if known.words.log == log)
+    return table_format.files(storage)
 
 
 _LEVELS = 8

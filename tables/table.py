@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from tailbit.base.errors import TailbitError, UsageError
 from tailbit.tables.model import NULL_FOLDER, Changes, FileSlice, Fingerprint, Version, VersionName
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, StorageOptions
 
 
 class FormatWords(NamedTuple):
@@ -39,6 +39,51 @@ class FormatWords(NamedTuple):
         """Return what to do about an error: the format's hint, unless the error was raised with a hint."""
         remedy = None if error.fields.get("hint") else self.remedies.get(type(error).__name__)
         return error.hint if remedy is None else remedy
+
+
+class Format(ABC):
+    """A format of tables: one folder with its modules, and one line in `tables.formats`.
+
+    `yields`: other formats may keep metadata of this format beside their own log, so that a table is one of
+    this format only if there is no other log, or if it is named.
+    """
+
+    words: ClassVar[FormatWords]
+    yields: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The name of the format in options, and before a path in SQL."""
+        return self.words.sql_name
+
+    @abstractmethod
+    def open(self, storage: Storage) -> Table:
+        """Open a table.
+
+        Raises:
+            NotATableError: there is none of this format.
+        """
+
+    def files(self, storage: Storage) -> Storage:
+        """Return the store of a table's files, by the store of its folder. Cost: no access to the store."""
+        return storage
+
+    def located(self, path: str, options: StorageOptions) -> tuple[str, StorageOptions] | None:
+        """Return the root and options of a table that is not given by its root; None for a root.
+
+        Raises:
+            CatalogError, NotATableError, RequirementError: a catalog cannot be asked, or has no such table.
+            UsageError: a URI that names no table of a catalog.
+        """
+        return None
+
+    def named(self, names: Sequence[str], class_in_spark: str) -> str | None:
+        """Return the URI of a table by its names, the first of them that of a catalog; None for other names.
+
+        `class_in_spark`: that of Spark's catalog of that name; if it is of another format, Spark finds the
+        table. Empty without Spark.
+        """
+        return None
 
 
 class GroupOfFile(NamedTuple):

@@ -33,6 +33,7 @@ from tailbit.base.errors import CommitGapError, MalformedLogError, NotATableErro
 from tailbit.tables.cache import Cache
 from tailbit.tables.delta.actions import Actions, parse_actions
 from tailbit.tables.delta.protocol import check_configuration, check_protocol
+from tailbit.tables.delta.words import LOG
 from tailbit.tables.model import Version
 from tailbit.tables.storage import WHOLE, Entry, Stat, Storage, at_once
 
@@ -113,8 +114,6 @@ class CommitTimes:
         there = set(self.versions[at:end])
         return next((version for version in range(first, last + 1) if version not in there), None)
 
-
-LOG = "_delta_log"
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")

@@ -27,7 +27,7 @@ from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.delta.actions import Actions, LogicalFile, Metadata
-from tailbit.tables.delta.log import LOG, DeltaLog, Listing, commit_name, longs
+from tailbit.tables.delta.log import DeltaLog, Listing, commit_name, longs
 from tailbit.tables.delta.snapshot import (
     DeltaSnapshot,
     build_metadata,
@@ -35,23 +35,10 @@ from tailbit.tables.delta.snapshot import (
     extend_snapshot,
     not_found,
 )
+from tailbit.tables.delta.words import WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, SliceChange, Version
 from tailbit.tables.storage import Stat, Storage
-from tailbit.tables.table import FormatWords, Table
-
-WORDS = FormatWords(
-    kind="Delta table",
-    log=LOG,
-    cleaner="VACUUM",
-    remedies={
-        "DataFileError": (
-            "Restore the file, or take it out of the table (FSCK REPAIR TABLE, or RESTORE to before it)."
-        ),
-        "LegacyCalendarError": (
-            "Rewrite the file with a current Spark (REORG TABLE ... APPLY (PURGE)), or leave the column out."
-        ),
-    },
-)
+from tailbit.tables.table import Table
 
 
 @dataclass

@@ -50,11 +50,29 @@ def only_config(tables: Sequence[str], index: str | None) -> None:
         raise click.UsageError("--config names tables, indexes and storage options itself")
 
 
+class _FormatName(_Parameter):
+    """The name of a table format."""
+
+    name = "format"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        from tailbit.tables.formats import NAMES
+
+        return f"[{'|'.join(NAMES)}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from tailbit.tables.formats import NAMES
+
+        if value not in NAMES:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, NAMES))}.", param, ctx)
+        return str(value)
+
+
 def storage_option(function: F) -> F:
     """Add `--storage-option` and `--table-format`."""
     function = click.option(
         "--table-format",
-        type=click.Choice(["delta", "hudi", "iceberg"]),
+        type=_FormatName(),
         expose_value=False,
         callback=_keep_table_format,
         help="The format of the table, where its folder holds several.",

@@ -28,11 +28,10 @@ from tailbit.index.sql.ddl.statements import (
 from tailbit.index.sql.syntax.parser import Parser
 from tailbit.index.sql.syntax.tokens import Token
 from tailbit.index.values.literals import NotRead
+from tailbit.tables.formats import NAMES
 
 _MOST_NAMES = 3
 """Names of a table in a catalog: the catalog, the schema, the table."""
-_READ = ("delta", "hudi", "iceberg")
-"""The formats whose names may stand before a path."""
 _FORMATS = ("parquet", "orc", "csv", "json", "avro")
 _PATHS = "The path of a table stands in quotes: '/data/t'."
 _SHOWN = 30
@@ -128,7 +127,7 @@ class PieceParser(Parser):
         looks_so = "/" in names[-1] or "\\" in names[-1]
         if prefix in _FORMATS and looks_so:
             refuse_statement(self.text, f"{prefix} is no Delta table", first.start, "Write delta.`path`.")
-        is_path = prefix in _READ if len(names) > 1 else looks_so
+        is_path = prefix in NAMES if len(names) > 1 else looks_so
         return names[-1] if is_path and len(names) <= len(("delta", "path")) else None
 
     def expression(self, what: str) -> WrittenExpression:

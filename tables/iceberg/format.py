@@ -1,0 +1,57 @@
+"""Iceberg as a format of tables: how its tables are named and opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailbit.base.errors import RequirementError
+from tailbit.tables.iceberg.words import CATALOG, WORDS
+from tailbit.tables.storage import Storage, StorageOptions
+from tailbit.tables.storage.store import METADATA_FILE, TABLE_FORMAT
+from tailbit.tables.table import Format, Table
+
+_CATALOGS_OF_SPARK = "org.apache.iceberg."
+
+
+class _Iceberg(Format):
+    """The format of Iceberg. Its modules are loaded for its tables alone, pyiceberg for those of catalogs."""
+
+    words = WORDS
+    yields = True
+
+    def open(self, storage: Storage) -> Table:
+        from tailbit.tables.iceberg.table import IcebergTable
+
+        return IcebergTable.open(storage)
+
+    def located(self, path: str, options: StorageOptions) -> tuple[str, StorageOptions] | None:
+        """Return the root of a table given by its metadata file, or by the URI of a table of a catalog."""
+        if path.startswith(CATALOG):
+            from tailbit.tables.iceberg.catalogs import CatalogTable
+            from tailbit.tables.iceberg.metadata import placed
+
+            root, _ = placed(CatalogTable(path, options).location())
+            return root, _with_metadata(options, path)
+        if not path.endswith((".metadata.json", ".metadata.json.gz")):
+            return None
+        above, _, name = path.replace("\\", "/").rpartition("/")
+        root, _, folder = above.rpartition("/")
+        root = root or ("/" if path.startswith("/") else ".")
+        return root, _with_metadata(options, f"{folder}/{name}")
+
+    def named(self, names: Sequence[str], class_in_spark: str) -> str | None:
+        if class_in_spark and not class_in_spark.startswith(_CATALOGS_OF_SPARK):
+            return None
+        try:
+            from tailbit.tables.iceberg.catalogs import uri_in_catalog
+        except RequirementError:
+            return None
+        return uri_in_catalog(tuple(names))
+
+
+def _with_metadata(options: StorageOptions, metadata: str) -> StorageOptions:
+    """Return options that say which metadata file of a table is the current one."""
+    return StorageOptions.of({**dict(options), METADATA_FILE: metadata, TABLE_FORMAT: WORDS.sql_name})
+
+
+FORMAT = _Iceberg()
