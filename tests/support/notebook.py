@@ -8,6 +8,7 @@ Only what Python itself reads may stand in the cells: no `%` and no `!`.
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import io
 import json
@@ -47,11 +48,21 @@ def _run(cell: dict[str, Any], names: dict[str, Any], folder: Path) -> list[Outp
     if printed.getvalue():
         made.append({"output_type": "stream", "name": "stdout", "text": _lines(printed.getvalue(), folder)})
     if shown is not None:
-        data = {"text/plain": _lines(repr(shown), folder)}
-        if hasattr(shown, "_repr_html_"):
-            data["text/html"] = _lines(shown._repr_html_(), folder)
+        data: dict[str, Any] = {"text/plain": _lines(repr(shown), folder)}
+        html = shown._repr_html_() if hasattr(shown, "_repr_html_") else None
+        if html is not None:
+            data["text/html"] = _lines(html, folder)
+        if hasattr(shown, "savefig"):
+            data["image/png"] = _picture(shown)
         made.append({"output_type": "display_data", "metadata": {}, "data": data})
     return made
+
+
+def _picture(figure: Any) -> str:
+    """Return a figure of Matplotlib as Jupyter shows it: a picture in PNG, in Base64."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png", metadata={"Software": None})
+    return base64.b64encode(png.getvalue()).decode()
 
 
 def _lines(text: str, folder: Path) -> list[str]:
