@@ -37,8 +37,8 @@ MANY = 1 << 16
 _WIDEST = 1 << 62
 """Numbers of keys are at most this."""
 
-_SPARSE, _SMALL = 16, 1 << 16
-"""Entries for each key in an array that numbers index, at most; and in one that is made for few keys."""
+_SPARSE = 16
+"""Entries of an array that numbers index, at most, for each key or for each row that is looked for."""
 
 Arrow: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -75,7 +75,7 @@ class KeyJoin:
     @property
     def batch(self) -> int:
         """Rows that are joined together: a join by hash makes a table of all keys each time."""
-        return 0 if self._joined[1].table is not None else 4 * len(self.values[0])
+        return 0 if self._joined[1].is_dense() else 4 * len(self.values[0])
 
     @once
     def _joined(self) -> tuple[Sequence[_Digit], _Numbering]:
@@ -101,19 +101,21 @@ class _Numbering:
     width: int = 0
 
     @once
-    def table(self) -> npt.NDArray[np.int32] | None:
-        """Return the index of each value, from 1 on, 0 for others and last; None if they lie far apart."""
-        if not 0 < self.width <= max(_SPARSE * len(self.values), _SMALL):
-            return None
+    def _table(self) -> npt.NDArray[np.int32]:
+        """Return the index of each number up to the width, from 1 on; 0 for numbers of no value, and last."""
         table = np.zeros(self.width + 1, dtype=np.int32)
         table[numpy_of(self.values)] = np.arange(1, len(self.values) + 1, dtype=np.int32)
         return table
 
+    def is_dense(self, rows: int = 0) -> bool:
+        """Return whether an array of all numbers up to the width pays: for many values, or for many rows."""
+        return 0 < self.width <= _SPARSE * max(len(self.values), rows)
+
     @once
     def is_distinct(self) -> bool:
         """Return whether no two values are equal."""
-        if self.table is not None:
-            return np.array_equal(self.table[numpy_of(self.values)], np.arange(1, len(self.values) + 1))
+        if self.is_dense():
+            return np.array_equal(self._table[numpy_of(self.values)], np.arange(1, len(self.values) + 1))
         library = self._library()
         if library is None:
             return len(pc.unique(self.values)) == len(self.values)
@@ -121,8 +123,8 @@ class _Numbering:
 
     def of(self, values: Arrow | Longs) -> Longs:
         """Return the index (int64) of each of some values, or -1; a value -1 is no number up to the width."""
-        if self.table is not None:
-            indices = self.table.take(values).astype(np.int64)
+        if self.is_dense(len(values)):
+            indices = self._table.take(values).astype(np.int64)
             indices -= 1
             return indices
         values = arrow_array(values) if isinstance(values, np.ndarray) else values

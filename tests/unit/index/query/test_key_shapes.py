@@ -150,7 +150,6 @@ def test_most_keys_are_found_by_a_join_with_all_rows_however_many_are_held(
     assert located_in(tailbit.open(table), few) == joined(table, few)
     expected = joined(table, most)
     monkeypatch.setattr(locate, "places_of", lambda *_: pytest.fail("postings were read"))
-    monkeypatch.setattr(key_join, "_SMALL", 0)
     for sparse, library in product((key_join._SPARSE, 0), (assembly.polars, lambda: None)):
         monkeypatch.setattr(key_join, "_SPARSE", sparse)
         monkeypatch.setattr(key_join, "polars", library)
