@@ -253,6 +253,12 @@ BENCHMARKS = (
         (Target("of Delta's", most=1.2),),
     ),
     Benchmark(
+        "freshness_iceberg",
+        "From a commit of an Iceberg table to its being covered, beside Delta's",
+        ("table",),
+        (Target("of Delta's", most=1.2),),
+    ),
+    Benchmark(
         "hudi_cost",
         "A commit of a Hudi table by file groups, history and base file; a cold count",
         ("question",),

@@ -18,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import deltalake
@@ -33,6 +34,10 @@ from support.hudi_logs import BASE_INSTANT, POSITIONS, avro_block, positions
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.open import open_table
 
+Maker = Callable[[pathlib.Path], Callable[[pa.Table], None]]
+"""Makes the writer of a table at a path: the writer commits rows."""
+LOGS = ("_delta_log/*.json", ".hoodie/timeline/*", "metadata/v*.metadata.json")
+"""The files of which the newest is a commit of a table."""
 WARM_UP = 5
 BLOCKS = 20
 """Log blocks in a file group until rows go to another one. By default Hudi compacts after 5 deltacommits."""
@@ -51,14 +56,19 @@ idle_poll = "200ms"
 
 
 def main(commits: int = 60) -> None:
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-fresh-"))
-    writers: dict[str, Callable[[pa.Table], None]] = {
-        "Delta": _delta(folder / "delta"),
-        "COPY_ON_WRITE": _copied(folder / "cow"),
-        "MERGE_ON_READ, new rows": _merged(folder / "mor"),
-        "MERGE_ON_READ, updates": _merged(folder / "mor-updated", is_updated=True),
+    makers: dict[str, Maker] = {
+        "COPY_ON_WRITE": _copied,
+        "MERGE_ON_READ, new rows": _merged,
+        "MERGE_ON_READ, updates": partial(_merged, is_updated=True),
     }
-    paths = dict(zip(writers, ("delta", "cow", "mor", "mor-updated"), strict=True))
+    beside_delta(makers, commits)
+
+
+def beside_delta(makers: Mapping[str, Maker], commits: int) -> None:
+    """Tell the waits of tables of any format beside those of a Delta table; `makers` make their writers."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-fresh-"))
+    paths = {kind: f"t{number}" for number, kind in enumerate(("Delta", *makers))}
+    writers = {kind: make(folder / paths[kind]) for kind, make in (("Delta", _delta), *makers.items())}
     for write in writers.values():
         write(rows_of(0))
     text = CONFIGURATION.format(folder=folder)
@@ -93,7 +103,7 @@ def _covered(write: Callable[[pa.Table], None], rows: pa.Table, path: str, index
     time of change of a file of the Hudi tables made here is that of a clock of their own.)
     """
     write(rows)
-    logs = (*pathlib.Path(path, "_delta_log").glob("*.json"), *pathlib.Path(path).glob(".hoodie/timeline/*"))
+    logs = (file for log in LOGS for file in pathlib.Path(path).glob(log))
     age = time.time() - max(file.stat().st_ctime for file in logs)
     return seconds_until_covered(index, time.perf_counter() - age, open_table(path).head())
 

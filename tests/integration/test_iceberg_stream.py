@@ -1,4 +1,4 @@
-"""The stream on real Spark over Iceberg tables of a catalog, which pyiceberg writes."""
+"""Real Spark over Iceberg tables of a catalog, which pyiceberg writes, and tables in object stores."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ import pytest
 
 import tailbit
 from demo.processes import Child
-from support.iceberg import counted
+from support.drive import Drive
+from support.iceberg import counted, unpack
 from support.iceberg_catalog import Sales, rest_server, rows
 from support.waiting import wait_until
 from tailbit.errors import NoIndexError
 from tailbit.streaming import start
 from tailbit.streaming.query import launch
 from tailbit.streaming.settings import StreamSettings
+from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.upkeep.status import status_of
 
 ORDERS = "iceberg://prod/sales.orders"
@@ -137,3 +140,54 @@ def test_an_application_follows_tables_of_a_catalog_by_name(tmp_path: Path) -> N
     }
     heads = {str(table.refresh().current_snapshot().snapshot_id) for table in tables}
     assert {account["covered_version"] for account in accounts} == heads
+
+
+@pytest.mark.supports_iceberg("Ways to ask", "tables in object stores", "exact")
+@pytest.mark.parametrize("name", ["deletes_v3", "lines_v2", "schemas_v3"])
+def test_a_table_of_a_hadoop_catalog_in_an_object_store_is_indexed_and_answered_there(
+    name: str, tmp_path: Path, s3_root: str, s3_options: dict[str, str]
+) -> None:
+    table = unpack(name, tmp_path)
+    options = StorageOptions.of(s3_options)
+    storage = open_storage(s3_root, options)
+    for file in sorted(table.path.rglob("*")):
+        if file.is_file():
+            storage.put(file.relative_to(table.path).as_posix(), file.read_bytes())
+    columns = [column.label for column in open_table(s3_root, options).snapshot().schema.leaves()][:2]
+    Drive(s3_root, f"{s3_root}/_tailbit", columns, options=options).drain()
+    opened = tailbit.open(s3_root, storage_options=s3_options)
+    assert opened.verify().sound
+    assert opened.where().covered_version == opened.where().version
+    for state in table.states:
+        version = {} if state == "head" else {"version": state}
+        rows_read = opened.where(**version).read().replace_schema_metadata()
+        assert counted(rows_read) == counted(table.rows(state).replace_schema_metadata()), state
+
+
+def test_a_table_of_a_catalog_in_an_object_store_is_followed_there(
+    tmp_path: Path, s3_root: str, s3_options: dict[str, str], s3_server: Any
+) -> None:
+    access = s3_server.options()
+    sales = Sales(
+        tmp_path / "lake",
+        s3_root,
+        **{
+            "s3.endpoint": access["AWS_ENDPOINT_URL"],
+            "s3.access-key-id": access["AWS_ACCESS_KEY_ID"],
+            "s3.secret-access-key": access["AWS_SECRET_ACCESS_KEY"],
+            "s3.region": access["AWS_REGION"],
+        },
+    )
+    orders = sales.create("orders")
+    orders.append(rows(0, 40))
+    given = {**s3_options, **sales.options}
+    drive = Drive(
+        ORDERS, f"{s3_root}/index", ["city"], StreamSettings(poll_ms=0), options=StorageOptions.of(given)
+    )
+    for first in (100, 200):
+        orders.append(rows(first, first + 10))
+        orders.delete(f"k = {first}")
+        drive.drain()
+        answer = tailbit.open(ORDERS, index=f"{s3_root}/index", storage_options=given).where("city = 'Lima'")
+        assert answer.files_scanned == 0
+        assert counted(answer.read()) == counted(orders.scan("city = 'Lima'").to_arrow())

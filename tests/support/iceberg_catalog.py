@@ -36,13 +36,17 @@ def rows(first: int, end: int) -> pa.Table:
 
 
 class Sales:
-    """The catalog `prod` with the namespace `sales`; `options`: what opens its tables by name."""
+    """The catalog `prod` with the namespace `sales`; `options`: what opens its tables by name.
 
-    def __init__(self, folder: Path) -> None:
+    `warehouse`: the place of the tables; by default a folder beside the database. `properties`: more of the
+    catalog, such as how pyiceberg reaches a store.
+    """
+
+    def __init__(self, folder: Path, warehouse: str = "", **properties: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.uri = f"sqlite:///{folder}/catalog.db"
-        self.warehouse = f"file://{folder}/warehouse"
-        self.catalog = SqlCatalog("prod", uri=self.uri, warehouse=self.warehouse)
+        warehouse = warehouse or f"file://{folder}/warehouse"
+        self.catalog = SqlCatalog("prod", uri=self.uri, warehouse=warehouse, **properties)
         self.catalog.create_namespace_if_not_exists("sales")
         self.options = {"catalog.uri": self.uri}
 
