@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -61,11 +61,12 @@ def main(commits: int = 60) -> None:
         "MERGE_ON_READ, new rows": _merged,
         "MERGE_ON_READ, updates": partial(_merged, is_updated=True),
     }
-    beside_delta(makers, commits)
+    for line in beside_delta(makers, commits):
+        tell(line)
 
 
-def beside_delta(makers: Mapping[str, Maker], commits: int) -> None:
-    """Tell the waits of tables of any format beside those of a Delta table; `makers` make their writers."""
+def beside_delta(makers: Mapping[str, Maker], commits: int) -> Iterator[dict[str, object]]:
+    """Yield the waits of tables of any format beside those of a Delta table; `makers` make their writers."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-fresh-"))
     paths = {kind: f"t{number}" for number, kind in enumerate(("Delta", *makers))}
     writers = {kind: make(folder / paths[kind]) for kind, make in (("Delta", _delta), *makers.items())}
@@ -93,7 +94,7 @@ def beside_delta(makers: Mapping[str, Maker], commits: int) -> None:
     for kind, seconds in waits.items():
         mean, error = statistics.mean(seconds), statistics.stdev(seconds) / len(seconds) ** 0.5
         cells = {"mean s": round(mean, 3), "standard error s": round(error, 3)}
-        tell({"table": kind, **cells, "of Delta's": round(mean / of_delta, 2)})
+        yield {"table": kind, **cells, "of Delta's": round(mean / of_delta, 2)}
 
 
 def _covered(write: Callable[[pa.Table], None], rows: pa.Table, path: str, index: MetadataTable) -> float:

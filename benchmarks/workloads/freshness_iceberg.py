@@ -15,13 +15,16 @@ from functools import partial
 
 import pyarrow as pa
 from freshness_hudi import beside_delta
+from timing import tell
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 from support.iceberg_builder import IcebergBuilder, Json, Written, iceberg_type
 
 
 def main(commits: int = 60) -> None:
-    beside_delta({"new files": _written, "deletion vectors": partial(_written, version=3)}, commits)
+    makers = {"new files": _written, "deletion vectors": partial(_written, version=3)}
+    for line in beside_delta(makers, commits):
+        tell(line)
 
 
 def _written(path: pathlib.Path, version: int = 2) -> Callable[[pa.Table], None]:

@@ -17,9 +17,9 @@ import pyarrow as pa
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar
+from tailbit.tables.arrow import arrow_array, arrow_scalar, in_one
 from tailbit.tables.iceberg.deletes import FIELDS, DeletedRows, Deletes
-from tailbit.tables.iceberg.manifests import ENTRIES, STATS, Manifest, entries_of, manifests_of
+from tailbit.tables.iceberg.manifests import DATA, ENTRIES, STATS, Manifest, entries_of, manifests_of
 from tailbit.tables.iceberg.metadata import SnapshotEntry, TableMetadata
 from tailbit.tables.iceberg.schema import SchemaReader, parse_schema
 from tailbit.tables.iceberg.statistics import IcebergStatistics
@@ -117,15 +117,15 @@ def build_snapshot(
     schema = versions.schema_of(version)
     if schema not in metadata.schemas:
         raise MalformedLogError(file=metadata.file, reason=f"it names schema {schema} and does not have it")
-    alike = (before for before in near if _is_near(before.manifests, manifests))
+    alike = (before for before in near if len(before.manifests ^ manifests) <= _MOST_EXTENDED)
     before = min(alike, key=lambda before: len(before.manifests ^ manifests), default=None)
     reader = _Reader(storage, metadata, entry)
-    files = reader.files(manifests) if before is None else reader.extended(before, manifests)
+    files = None if before is None else reader.extended(before, manifests)
     return IcebergSnapshot(
         root=storage.root,
         version=version,
         timestamp_ms=versions.time_of(version) or 0,
-        files=files,
+        files=reader.files(manifests) if files is None else files,
         read_schema=lambda: parse_schema(
             metadata.schemas[schema],
             metadata.file,
@@ -134,12 +134,6 @@ def build_snapshot(
         schema_id=schema,
         manifests=manifests,
     )
-
-
-def _is_near(before: frozenset[Manifest], manifests: frozenset[Manifest]) -> bool:
-    """Return whether few manifests differ, and no manifest of deletes does."""
-    different = before ^ manifests
-    return len(different) <= _MOST_EXTENDED and not any(manifest.has_deletes for manifest in different)
 
 
 class _Reader(NamedTuple):
@@ -159,37 +153,58 @@ class _Reader(NamedTuple):
         tables = entries_of(self.storage, self.metadata, self.snapshot, chosen)
         return pa.concat_tables(tables) if tables else ENTRIES.empty_table()
 
-    def _listed(self, data: Iterable[Manifest], manifests: Iterable[Manifest]) -> IcebergFiles:
-        """Return the files of some data manifests, with the deletes of all manifests that apply to them."""
+    def _listed(self, entries: pa.Table, manifests: Iterable[Manifest]) -> IcebergFiles:
+        """Return the files of some entries, with the deletes of all manifests that apply to them."""
         name = self.metadata.file if self.entry is None else self.entry.manifest_list or self.metadata.file
-        entries = self._entries(data, has_deletes=False)
         _check_data(entries, self.storage.root, self.snapshot)
-        deletes = self._entries(manifests, has_deletes=True).to_pylist()
-        hidden = Deletes(deletes, self.metadata, self.storage.root, self.snapshot).of(entries)
+        deletes = self._entries(manifests, has_deletes=True)
+        if deletes.num_rows > entries.num_rows:
+            of_these = pc.is_in(deletes["concerns"], value_set=in_one(entries["path"]))
+            deletes = pc.filter(deletes, pc.or_(of_these, pc.is_null(deletes["concerns"])))
+        hidden = Deletes(deletes.to_pylist(), self.metadata, self.storage.root, self.snapshot).of(entries)
         return IcebergFiles.of_entries(entries, hidden, name)
 
     def files(self, manifests: frozenset[Manifest]) -> IcebergFiles:
         """Return the live files of a snapshot."""
-        return self._listed(manifests, manifests)
+        return self._listed(self._entries(manifests, has_deletes=False), manifests)
 
-    def extended(self, before: IcebergSnapshot, manifests: frozenset[Manifest]) -> IcebergFiles:
-        """Return the live files from those of another snapshot with the same deletes."""
+    def extended(self, before: IcebergSnapshot, manifests: frozenset[Manifest]) -> IcebergFiles | None:
+        """Return the live files from those of another snapshot; None if other deletes name no data file."""
         assert isinstance(before.files, IcebergFiles)
+        concerned = self.concerned(before.manifests ^ manifests)
+        if concerned is None:
+            return None
         gone = self._entries(before.manifests - manifests, has_deletes=False)["path"].to_pylist()
         changed: dict[str, FileSlice | None] = dict.fromkeys(gone)
-        added = self._listed(manifests - before.manifests, manifests)
-        for slice_ in added:
-            if slice_.path not in changed and before.files.get(slice_.path) is not None:
-                raise MalformedLogError(file=self.metadata.file, reason=f"path {slice_.path!r} is live twice")
-            changed[slice_.path] = slice_
+        added = self._entries(manifests - before.manifests, has_deletes=False)
+        new = set(added["path"].to_pylist())
+        for path in before.files.live_of(new - changed.keys()):
+            raise MalformedLogError(file=self.metadata.file, reason=f"path {path!r} is live twice")
+        # Files that stay are listed anew where deletes that came or went concern them.
+        stay = before.files.live_of(concerned - new - changed.keys()).values()
+        entries = pa.concat_tables([added, pa.Table.from_pylist([*map(_entry_of, stay)], ENTRIES)])
+        changed.update((slice_.path, slice_) for slice_ in self._listed(entries, manifests))
         return before.files.overlaid(changed)
 
+    def concerned(self, manifests: Iterable[Manifest]) -> set[str] | None:
+        """Return the data files that the deletes of manifests name; None if any delete names none."""
+        concerns = self._entries(manifests, has_deletes=True)["concerns"]
+        return None if concerns.null_count else set(concerns.to_pylist())
 
-def paths_in(storage: Storage, metadata: TableMetadata, manifests: Iterable[Manifest]) -> list[str]:
-    """Return the paths of the live files of some manifests of data."""
+
+def _entry_of(slice_: FileSlice) -> dict[str, Any]:
+    """Return a data file as an entry of a manifest."""
+    assert isinstance(slice_.stats, IcebergStatistics)
+    named = {"path": slice_.path, "size": slice_.size, "rows": slice_.rows, "stats": slice_.stats.stats}
+    return {**named, "content": DATA, "format": "PARQUET"}
+
+
+def paths_in(storage: Storage, metadata: TableMetadata, manifests: Collection[Manifest]) -> set[str] | None:
+    """Return the data files in some manifests, and those that deletes name; None if any delete names none."""
     reader = _Reader(storage, metadata, None)
-    paths: list[str] = reader._entries(manifests, has_deletes=False)["path"].to_pylist()
-    return paths
+    concerned = reader.concerned(manifests)
+    paths = reader._entries(manifests, has_deletes=False)["path"].to_pylist()
+    return None if concerned is None else concerned.union(paths)
 
 
 def _check_data(data: pa.Table, root: str, snapshot: object) -> None:
@@ -213,25 +228,27 @@ def changes_between(
     after: IcebergSnapshot,
     range_: tuple[Version, Version],
     commits: Sequence[CommitInfo],
-    paths_of: Callable[[Collection[Manifest]], Sequence[str]],
+    paths_of: Callable[[Collection[Manifest]], Collection[str] | None],
 ) -> Changes:
     """Return the net effect of the commits after `before` up to `after`.
 
-    `paths_of`: returns the paths in manifests. Cost: that of the manifests that differ; where manifests of
-    deletes differ, or many of them, a pass over both lists.
+    `paths_of`: returns the paths in manifests. Cost: that of the manifests that differ; where these are many,
+    or have deletes that name no data file, a pass over both lists.
     """
     different = before.manifests ^ after.manifests
-    if len(different) <= _FEW and not any(manifest.has_deletes for manifest in different):
-        paths = {path for path in paths_of(different) if _differs(before.files, after.files, path)}
-    else:
+    candidates = paths_of(different) if len(different) <= _FEW else None
+    if candidates is None:
         paths = _different(before, after)
+    else:
+        paths = {path for path in candidates if _differs(before.files, after.files, path)}
     slices = tuple(SliceChange(path, before.files.get(path), after.files.get(path)) for path in sorted(paths))
     return Changes(*range_, slices, tuple(commits), before.schema_id != after.schema_id)
 
 
 def _differs(old: FileList, new: FileList, path: str) -> bool:
-    """Return whether a path came or went; with the same deletes, it hides the same rows otherwise."""
-    return (old.get(path) is None) != (new.get(path) is None)
+    """Return whether a path came or went, or other rows of it are hidden."""
+    before, after = old.get(path), new.get(path)
+    return (before and before.hidden) != (after and after.hidden) or (before is None) != (after is None)
 
 
 def _different(before: IcebergSnapshot, after: IcebergSnapshot) -> set[str]:
