@@ -19,12 +19,11 @@ from types import FrameType, TracebackType
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import HungError, NotDrainedError, TailbitError
+from tailbit.base.system import STOPPING
 from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.liveness import Liveness, OnLife
 from tailbit.checkpoints.signs import length
 from tailbit.streaming.life.processes import Process, below_this, end, java_of
-
-_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @contextmanager
@@ -39,7 +38,7 @@ def signals(reload: threading.Event | None = None) -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    events = dict.fromkeys(_STOPPING, stop) | ({} if reload is None else {signal.SIGHUP: reload})
+    events = dict.fromkeys(STOPPING, stop) | ({} if reload is None else {signal.SIGHUP: reload})
 
     def ask(number: int, frame: FrameType | None) -> None:
         events[signal.Signals(number)].set()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
-from tailbit.base.errors import RequirementError
+STOPPING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
+"""Signals that end a run; Windows has no SIGHUP."""
 
 
 def check_system() -> None:
@@ -16,6 +18,8 @@ def check_system() -> None:
         RequirementError: it is not Linux.
     """
     if sys.platform != "linux":
+        from tailbit.base.errors import RequirementError  # The command begins with this module.
+
         raise RequirementError(
             reason=f"indexes are written, and Spark is accelerated, on Linux; this is {sys.platform}",
             remedy="Do it in a container or on a machine with Linux (deploy/README.md). Questions work here.",

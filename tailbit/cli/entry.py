@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from tailbit.base.system import STOPPING
 from tailbit.cli import INTERRUPTED
 
 _RUN, _CONFIG = "run", "--config"
 _THREADS = "OPENBLAS_NUM_THREADS"
 """Threads of numpy's linear algebra, which tailbit does not use; they would spin for 0.1 s of CPU time."""
-_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     running = sys.argv[1:2] == [_RUN]
     if running:
         _obey(_end)
-        if any(word.partition("=")[0] == _CONFIG for word in sys.argv[2:]):
+        if any(word.partition("=")[0] == _CONFIG for word in sys.argv[2:]) and hasattr(signal, "SIGHUP"):
             # SIGHUP asks to read the configuration again, which has not even been read yet.
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _obey(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
-    for number in _STOPPING:
+    for number in STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 

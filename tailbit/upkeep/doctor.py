@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -139,7 +140,7 @@ def of_place(check: str, place: str, options: StorageOptions, named_by: str = "-
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         remedy = f"Give this user the right to write there, or name another place: {named_by}."
         return Finding(check, State.PROBLEM, f"{nearest} cannot be written to", needed, remedy)
-    free = os.statvfs(nearest).f_bavail * os.statvfs(nearest).f_frsize
+    free = shutil.disk_usage(nearest).free
     return judged(
         check,
         f"{place}, {free / (1 << 30):.1f} GiB free",

@@ -64,10 +64,25 @@ def _unixlike(call: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+COMMANDS = (
+    ("count", "k = -120"),
+    ("facets", "flag", "--where", "k > 0"),
+    ("read", "k = -120", "--columns", "n,u"),
+    ("crosstab", "flag", "k IS NULL"),
+    ("summary", "k"),
+    ("verify",),
+)
+"""Commands that only ask; the table follows the first word."""
+
+
 def answers(path: str) -> list[Any]:
-    """Return what a golden table answers: positions, then facets, then rows."""
+    """Return what a golden table answers: positions, then facets, then rows, then what commands print."""
+    from click.testing import CliRunner
+
     import tailbit
+    import tailbit.cli.entry  # The command begins here.
     from support.golden import CONDITIONS, FACETS
+    from tailbit.cli.main import cli
 
     table = tailbit.open(path)
     told: list[Any] = [
@@ -77,6 +92,10 @@ def answers(path: str) -> list[Any]:
     for term, condition in FACETS:
         told.append(sorted((str(key), count) for key, count in table.where(condition).facets(term).items()))
     told.append(table.where("k = -120").to_arrow(["n"]).to_pylist())
+    for words in COMMANDS:
+        done = CliRunner().invoke(cli, [words[0], path, *words[1:]])
+        assert done.exit_code == 0, done.output
+        told.append(done.output)
     return told
 
 
