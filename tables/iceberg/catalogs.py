@@ -45,8 +45,6 @@ ANSWER_S = 30.0
 """Seconds in which a catalog must answer."""
 _DENIED = (UnauthorizedError, ForbiddenError, AuthorizationExpiredError, OAuthError)
 _USER = re.compile(r"//[^/@\s]*@")
-_FEWEST_NAMES = 3
-"""Names of a table: the catalog, a namespace, the table."""
 _EXAMPLE = f"{CATALOG}prod/sales.orders"
 _SET_UP = (
     "Describe the catalog as pyiceberg has it: in ~/.pyiceberg.yaml, in variables such as"
@@ -208,6 +206,6 @@ def _catalog(name: str, options: StorageOptions) -> Catalog:
 
 def uri_in_catalog(names: tuple[str, ...]) -> str | None:
     """Return the URI of a table by its names, if the first is that of a catalog that is described."""
-    if len(names) < _FEWEST_NAMES or names[0] not in list_catalogs():
+    if names[0] not in list_catalogs():
         return None
     return f"{CATALOG}{names[0]}/" + ".".join(name.replace(".", "%2E") for name in names[1:])

@@ -11,6 +11,8 @@ from tailbit.tables.storage.store import METADATA_FILE, TABLE_FORMAT
 from tailbit.tables.table import Format, Table
 
 _CATALOGS_OF_SPARK = "org.apache.iceberg."
+_FEWEST_NAMES = 3
+"""Names of a table of a catalog: the catalog, a namespace, the table."""
 
 
 class _Iceberg(Format):
@@ -40,7 +42,8 @@ class _Iceberg(Format):
         return root, _with_metadata(options, f"{folder}/{name}")
 
     def named(self, names: Sequence[str], class_in_spark: str) -> str | None:
-        if class_in_spark and not class_in_spark.startswith(_CATALOGS_OF_SPARK):
+        is_of_another = bool(class_in_spark) and not class_in_spark.startswith(_CATALOGS_OF_SPARK)
+        if len(names) < _FEWEST_NAMES or is_of_another:
             return None
         try:
             from tailbit.tables.iceberg.catalogs import uri_in_catalog

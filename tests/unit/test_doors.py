@@ -52,9 +52,8 @@ SPEAKS = {
 OF_ICEBERG = re.compile(r"iceberg", re.IGNORECASE)
 
 NAMES_ICEBERG = {
-    "index/sql/ddl/pieces.py": "iceberg.`path` is how a statement names a path",
     "tailbit/base/errors.py": "CatalogError",
-    "tailbit/cli/options.py": "a choice of --table-format",
+    "tailbit/cli/main.py": "the command line's own page, which says what tailbit is for",
     "tailbit/upkeep/statements.py": "pyiceberg knows the catalogs that statements may name",
 }
 """Modules that may name Iceberg, and why; none knows more of it than its name."""

@@ -239,12 +239,14 @@ def test_a_kind_of_catalog_whose_client_is_missing_says_what_to_install() -> Non
         tailbit.open(ORDERS, storage_options={"catalog.type": "glue"})
 
 
-def test_no_question_by_path_loads_pyiceberg(sales: Sales) -> None:
+def test_no_question_by_path_nor_name_of_another_catalog_loads_pyiceberg(sales: Sales) -> None:
     orders = sales.create("orders")
     orders.append(rows(0, 8))
     file = orders.metadata_location.removeprefix("file://")
     script = (
-        f"import sys, tailbit; print(tailbit.open({file!r}).where(\"city = 'Lima'\").count());"
+        "import sys, tailbit; from tailbit.tables.open import named_in_catalog;"
+        f"print(tailbit.open({file!r}).where(\"city = 'Lima'\").count());"
+        "named_in_catalog(['sales', 'orders']); named_in_catalog(['unity', 'a', 'b'], 'io.unity.Catalog');"
         "print([name for name in sys.modules if name.startswith(('pyiceberg', 'sqlalchemy'))])"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
