@@ -158,8 +158,8 @@ def open_source(root: str, log: str, options: StorageOptions = NO_OPTIONS) -> St
         StorageError: the scheme has no store.
     """
     storage = open_storage(root, options).of_table(log)
-    (table_format,) = (known for known in FORMATS if known.words.log == log)
-    return table_format.files(storage)
+    matching = [table_format for table_format in FORMATS if table_format.words.log == log]
+    return matching[0].files(storage) if matching else storage
 
 
 _LEVELS = 8
