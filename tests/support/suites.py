@@ -179,7 +179,13 @@ NIGHTLY = (
             "e2e/test_stranger.py::test_the_line_that_installs_works_with_an_index_of_packages_too",
             "e2e/test_release.py",
         ),
-        ("Makefile", "tests/support/release.py", "tailbit/spark/jar.py", "tailbit/spark/java"),
+        (
+            "Makefile",
+            "tests/support/release.py",
+            "tailbit/spark/jar.py",
+            "tailbit/spark/java",
+            "streaming/java/session.py",
+        ),
     ),
     Suite(
         "lessons that start Spark",

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 import pytest
 from deltalake import write_deltalake
 
@@ -59,9 +60,12 @@ def test_another_release_is_refused_before_any_work_with_what_was_found_and_what
 
 
 def test_a_start_says_which_releases_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert releases_found().endswith(", which are proven")
-    monkeypatch.setattr(session, "PROVEN", {"Spark": ("4.2.0",), "Java": ("99", "101"), "Python": ("3.1",)})
-    here = f"found Spark 4.2.0, Java {java_version()}, Python {sys.version_info[0]}.{sys.version_info[1]}"
+    spark, java, python = pyspark.__version__, java_version(), f"3.{sys.version_info[1]}"
+    here = f"found Spark {spark}, Java {java}, Python {python}"
+    proven = {"Spark": (spark,), "Java": (str(java),), "Python": (python,)}
+    monkeypatch.setattr(session, "PROVEN", proven)
+    assert releases_found() == f"{here}, which are proven"
+    monkeypatch.setattr(session, "PROVEN", proven | {"Java": ("99", "101"), "Python": ("3.1",)})
     unproven = "not proven: Java and Python (proven: Java 99, 101; Python 3.1)"
     assert releases_found() == f"{here}; {unproven}"
 
