@@ -193,7 +193,7 @@ class Table(ABC):
             UsageError: the text cannot be the name of a version in this format.
         """
         if not re.fullmatch(r"[0-9]{1,18}", name.strip()):
-            hint = f"Versions of a {self.words.kind} are numbers, such as {self.head()}."
+            hint = f"Versions of a {self.words.kind} are numbers, such as {self.head()}; by default the last."
             raise UsageError(reason=f"{name!r} is no version", hint=hint)
         return int(name)
 

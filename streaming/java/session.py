@@ -301,8 +301,8 @@ TOO_NEW_SPARK = (4, 3)
 
 PROVEN: Mapping[str, tuple[str, ...]] = {
     "Spark": ("4.2.0",),
-    "Java": ("17", "25"),
-    "Python": ("3.10", "3.11", "3.12", "3.13"),
+    "Java": ("17", "21", "25"),
+    "Python": ("3.10", "3.11", "3.12", "3.13", "3.14"),
 }
 """Releases with which tests index tables and accelerate queries; docs/compatibility.md names the tests."""
 

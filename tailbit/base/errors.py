@@ -91,7 +91,9 @@ class VersionNotFoundError(SourceError, UsageError):
     """A version that is gone or not yet there."""
 
     template = "version {version} of {path} cannot be read: {reason} (readable: {earliest} to {latest})"
-    hint = "Ask for a version between {earliest} and {latest}, or leave --version out."
+    hint = (
+        "Ask for a version between {earliest} and {latest}; for the last one leave --version or --as-of out."
+    )
 
 
 class CommitGapError(SourceError):

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tailbit.base.wording import counted, visible
-from tailbit.cli.options import emit, json_option, open_for_question, split_columns, storage_option
+from tailbit.cli.options import (
+    HintingCommand,
+    emit,
+    json_option,
+    open_for_question,
+    split_columns,
+    storage_option,
+)
 
 if TYPE_CHECKING:
     from tailbit.index.advice.advise import Advice, ColumnAdvice
@@ -17,7 +24,7 @@ AUTO = "auto"
 """Value of `--columns` for the advised columns; a column of that name is written in backticks."""
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @click.option(
     "--queries",

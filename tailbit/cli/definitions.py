@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tailbit.base.wording import counted, size_text, visible
-from tailbit.cli.options import emit, index_option, json_option, open_for_question, storage_options
+from tailbit.cli import mistakes
+from tailbit.cli.options import (
+    HintingCommand,
+    HintingGroup,
+    emit,
+    index_option,
+    json_option,
+    open_for_question,
+    storage_options,
+)
 
 if TYPE_CHECKING:
     from tailbit.checkpoints.builds import Builds
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
     from tailbit.upkeep.description import IndexDescription
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("statement")
 @click.option("--zone", "--time-zone", metavar="ZONE", default="UTC", help="Session time zone of terms.")
 @index_option
@@ -29,7 +38,7 @@ def sql(statement: str, zone: str, index: str | None, as_json: bool) -> None:
     r"""Carry out an index statement of SQL; `-` reads it from standard input.
 
     \b
-    tailbit sql "CREATE INDEX by_place ON delta.`flights` USING bitmap (lower(dest))"
+    tailbit sql 'CREATE INDEX by_place ON delta.`flights` USING bitmap (lower(dest))'
     tailbit sql "CREATE INDEX IF NOT EXISTS by_route ON flights (carrier, dest)"
     tailbit sql "SHOW INDEXES FROM flights"
     tailbit sql "DESCRIBE INDEX by_place ON flights" --json
@@ -69,7 +78,15 @@ def _standard_input() -> str:
         raise click.UsageError(f"standard input is no text in {wrong.encoding.upper()}") from wrong
 
 
-@click.group(name="index")
+class _IndexCommands(HintingGroup):
+    """The commands of the indexes of a table."""
+
+    def hint(self, word: str) -> str:
+        """Return what to write in place of a word; empty if that is not known."""
+        return mistakes.for_word_of_index(word)
+
+
+@click.group(name="index", cls=_IndexCommands)
 def index_group() -> None:
     r"""Create, drop, list, describe, rebuild and export the indexes of a table by name.
 
@@ -80,7 +97,7 @@ def index_group() -> None:
     """
 
 
-@index_group.command()
+@index_group.command(cls=HintingCommand)
 @click.argument("table")
 @click.argument("name", required=False)
 @click.option("--on", "terms", metavar="TERM", multiple=True, help="A column or expression.")
@@ -194,7 +211,7 @@ def _pair(option: str) -> tuple[str, str]:
     return key, value
 
 
-@index_group.command()
+@index_group.command(cls=HintingCommand)
 @click.argument("table")
 @click.argument("name")
 @click.option("--where", metavar="CONDITION", help="Partitions that a part or deferred index covers now.")
@@ -217,7 +234,7 @@ def rebuild(table: str, name: str, where: str | None, index: str | None, as_json
         _print_described(run(opened, statement, builds=builds), as_json)
 
 
-@index_group.command()
+@index_group.command(cls=HintingCommand)
 @click.argument("table")
 @click.option("--output", metavar="FILE", help="Write to this file in place of standard output.")
 @index_option
@@ -241,7 +258,7 @@ def export(table: str, output: str | None, index: str | None) -> None:
         file.write(script)
 
 
-@index_group.command()
+@index_group.command(cls=HintingCommand)
 @click.argument("table")
 @click.argument("name")
 @click.option("--if-exists", is_flag=True, help="Do nothing if there is none of that name.")
@@ -269,7 +286,7 @@ def list_(table: str, index: str | None, as_json: bool) -> None:
     _print_listed(open_for_question(table, index).indexes(), as_json)
 
 
-@index_group.command()
+@index_group.command(cls=HintingCommand)
 @click.argument("table")
 @click.argument("name")
 @index_option

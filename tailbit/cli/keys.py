@@ -11,6 +11,7 @@ import click
 
 from tailbit.base.wording import counted
 from tailbit.cli.options import (
+    HintingCommand,
     VersionText,
     format_options,
     index_option,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tailbit.spark.writing.deletion import Deletion
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @click.argument("values", nargs=-1, metavar="[KEY]...")
 @click.option("--on", metavar="A,B", help="The key columns.  [default: all columns of --keys]")
@@ -131,7 +132,7 @@ def _summary(located: pa.Table, since: str | None) -> str:
     return f"{summary}; since version {since} {since_then}"
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @click.option("--where", metavar="CONDITION", help="The rows where this Spark SQL condition is TRUE.")
 @click.option("--keys", "file", metavar="FILE", help="Keys in a .parquet, .csv, .json or .arrow file.")

@@ -21,7 +21,7 @@ from tailbit.cli.advice import advise
 from tailbit.cli.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.definitions import index_group, sql
 from tailbit.cli.keys import erase, locate
-from tailbit.cli.options import AnswersOne
+from tailbit.cli.options import AnswersOne, HintingGroup
 from tailbit.cli.questions import count, explain, facets, positions, read, records, to_delta
 from tailbit.cli.running import run
 from tailbit.cli.status import status
@@ -106,10 +106,10 @@ class _NobodyReads(Exception):
     """The reader of the command's output has closed the pipe."""
 
 
-class _Commands(click.Group):
+class _Commands(HintingGroup):
     """The command group that handles a broken pipe; click would end with status 1.
 
-    It lists the commands by what they are for, and says what a word of another tool is called here.
+    It lists the commands by what they are for.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -119,18 +119,6 @@ class _Commands(click.Group):
         except click.NoSuchOption as wrong:
             hint = mistakes.for_option_before_command(wrong.option_name)
             raise click.UsageError(f"{wrong.message} {hint}", ctx) from wrong
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first word names."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as wrong:
-            hint = mistakes.for_command(args[0])
-            if not hint:
-                raise
-            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx) from wrong
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, each under what it is for."""

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tailbit.cli.mistakes import for_more_arguments
+from tailbit.cli import mistakes
 
 if TYPE_CHECKING:
     from tailbit.answer import Answer
@@ -115,11 +117,32 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")(function)
 
 
+_ENDINGS = {".jsonl": "json", ".ndjson": "json", ".ipc": "arrow", ".feather": "arrow"}
+_FORMATS = ("table", "json", "csv", "parquet", "arrow")
+
+
 def format_options(function: F) -> F:
     """Add `--format` and `--output`."""
-    chosen = click.Choice(["table", "json", "csv", "parquet", "arrow"])
-    output = click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")
-    return click.option("--format", "form", type=chosen, default="table", show_default=True)(output(function))
+    output = click.option(
+        "-o", "--output", metavar="FILE", is_eager=True, help="Write to FILE instead of the terminal."
+    )
+    chosen = click.option(
+        "--format",
+        "form",
+        type=click.Choice(_FORMATS),
+        callback=_form,
+        help="[default: that of FILE's ending, else table]",
+    )
+    return chosen(output(function))
+
+
+def _form(context: click.Context, _: click.Parameter, given: str | None) -> str:
+    """Return the format that is given, or the one that the ending of the output names."""
+    if given is not None:
+        return given
+    ending = os.path.splitext(context.params.get("output") or "")[1].lower()
+    form = _ENDINGS.get(ending, ending[1:])
+    return form if form in _FORMATS else "table"
 
 
 def to_rows(form: str, output: str | None) -> None:
@@ -218,19 +241,59 @@ _SIGNED = re.compile(r"-[\s(+-]*(?:\d|\.\d).*(?:[=<>]|\b(?:IN|IS|NOT|BETWEEN)\b)
 """A predicate that begins with a negative number. Two minus signs in a row begin a SQL comment."""
 
 
+class HintingGroup(click.Group):
+    """Commands that say what a word is called here that is none of them."""
+
+    def hint(self, word: str) -> str:
+        """Return what to write in place of a word; empty if that is not known."""
+        return mistakes.for_command(word)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first word names."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as wrong:
+            hint = self.hint(args[0])
+            if not hint:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx) from wrong
+
+
 class HintingCommand(click.Command):
-    """A command that says what to write where it is given too many arguments."""
+    """A command that says what to write for arguments and options that it does not take."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments."""
+        """Parse the arguments.
+
+        Raises:
+            click.UsageError: an argument or option is not the command's, or takes one value and has two.
+        """
         words = list(args)
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as wrong:
+            hint = mistakes.for_option(self, wrong.option_name)
+            if not hint:
+                raise
+            raise click.UsageError(f"No such option {wrong.option_name!r}. {hint}", wrong.ctx) from wrong
         except click.UsageError as wrong:
-            hint = for_more_arguments(self, words) if "extra argument" in wrong.message else ""
+            hint = mistakes.for_more_arguments(self, words) if "extra argument" in wrong.message else ""
             if not hint:
                 raise
             raise click.UsageError(f"{wrong.message}. {hint}", wrong.ctx) from wrong
+        _, _, given = self.make_parser(ctx).parse_args(words)
+        for parameter, times in Counter(given).items():
+            if (
+                isinstance(parameter, click.Option)
+                and times > 1
+                and parameter.type is not click.BOOL
+                and not parameter.multiple
+            ):
+                name = max(parameter.opts, key=len)
+                raise click.UsageError(mistakes.for_option_again(name, parameter.metavar), ctx)
+        return rest
 
 
 class Question(HintingCommand):

@@ -9,6 +9,7 @@ import click
 
 from tailbit.base.wording import counted, visible
 from tailbit.cli.options import (
+    HintingCommand,
     Question,
     VersionText,
     ask,
@@ -207,7 +208,7 @@ def read(
     tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
     tailbit read flights "carrier = 'UA'" --order-by "dep_delay DESC" --limit 5
     tailbit read flights "dest = 'HNL'" --format parquet -o honolulu.parquet
-    tailbit read flights --format csv --columns "carrier,`air time`" > flights.csv
+    tailbit read flights --format csv --columns 'carrier,`air time`' > flights.csv
 
     Rows come in the order of file and position, unless --order-by says else: NULL is least there, NaN
     greatest.
@@ -377,7 +378,7 @@ _SHOWN = 8
 """Row numbers of a record on the terminal."""
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @click.option("--columns", metavar="A,B", help="Columns of the records.  [default: all with a bitmap index]")
 @click.option("--version", type=VersionText(), help="Answer for this version of the table.")

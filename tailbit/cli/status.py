@@ -9,10 +9,18 @@ import click
 
 from tailbit.base.errors import TailbitError
 from tailbit.cli import PROBLEM
-from tailbit.cli.options import config_option, emit, index_option, json_option, only_config, storage_options
+from tailbit.cli.options import (
+    HintingCommand,
+    config_option,
+    emit,
+    index_option,
+    json_option,
+    only_config,
+    storage_options,
+)
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("tables", metavar="TABLE...", nargs=-1)
 @config_option
 @index_option

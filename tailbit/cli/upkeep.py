@@ -13,6 +13,7 @@ import click
 from tailbit.base.wording import counted, visible
 from tailbit.cli import PROBLEM
 from tailbit.cli.options import (
+    HintingCommand,
     config_option,
     emit,
     index_option,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tailbit.upkeep.repairs import Repaired
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @index_option
 @click.option(
@@ -136,7 +137,7 @@ def _objects(problems: Sequence[Problem]) -> list[dict[str, str]]:
     return [{"where": problem.where, "found": problem.found} for problem in problems]
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @click.option("--samples", type=click.IntRange(min=0), default=200, show_default=True, help="As of verify.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
@@ -195,7 +196,7 @@ def _what_was_done(done: Repaired) -> str:
     return f"{anew}, and built again" if done.anew else "built again"
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @click.option("--add", metavar="A,B", multiple=True, help="Columns to index from now on.")
 @click.option("--drop", metavar="C,D", multiple=True, help="Columns to index no longer.")
@@ -209,7 +210,7 @@ def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | 
 
     \b
     tailbit alter flights --add dep_delay,tailnum --drop dest
-    tailbit alter flights --drop "`air time`" --json
+    tailbit alter flights --drop '`air time`' --json
     """
     from tailbit.checkpoints.signs import running_indexer
 
@@ -243,7 +244,7 @@ def _who_posts(table: str, index: str | None, indexer: str | None) -> str:
     return f"no indexer runs: start one to post what is new: tailbit run {_table_and_index(table, index)}"
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @index_option
 @json_option
@@ -260,7 +261,7 @@ def compact(table: str, index: str | None, as_json: bool) -> None:
         click.echo(counted(merged, "merge"))
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table")
 @index_option
 @click.option(
@@ -286,7 +287,7 @@ def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_j
         click.echo(f"{counted(len(gone), 'file')} {'would be ' if dry_run else ''}deleted")
 
 
-@click.command()
+@click.command(cls=HintingCommand)
 @click.argument("table", required=False)
 @config_option
 @index_option

@@ -24,7 +24,7 @@ _FACETS = (
     'table.where("condition").facets("COLUMN").'
 )
 _ONE_TABLE = "Ask each table by itself; values of the other stand in a list: IN (1, 2)."
-_IN_SPARK = "tailbit never writes to the table: run the statement in Spark."
+_IN_SPARK = 'Rows are deleted by tailbit erase TABLE --where "condition"; other changes are made in Spark.'
 CLAUSES = {
     **dict.fromkeys(("JOIN", "UNION", "INTERSECT", "EXCEPT"), _ONE_TABLE),
     **dict.fromkeys(("GROUP", "HAVING", "DISTINCT"), _FACETS),
@@ -49,7 +49,8 @@ _INSTEAD = {
     **dict.fromkeys(("&&", "BUT", "WITH"), "AND"),
     **dict.fromkeys(("~", "=~", "MATCHES", "MATCH", "SIMILAR"), "RLIKE and a regular expression in quotes"),
     **dict.fromkeys(("~~", "GLOB"), "LIKE"),
-    **dict.fromkeys(("->", "->>", "=>"), _FIELD),
+    **dict.fromkeys(("->", "->>"), _FIELD),
+    "=>": ">=, or x -> x > 1 for a condition on elements",
     **dict.fromkeys(("EQ", "EQUAL", "EQUALS", ":="), "="),
     **dict.fromkeys(("CONTAINS", "STARTSWITH", "STARTS", "ENDSWITH", "ENDS", "("), _FUNCTION),
     **dict.fromkeys((",", "]", "["), _LIST),

@@ -46,14 +46,66 @@ MISTAKES = (
     Mistake(("run", "flights", "--columns", "carrier", "dest", "--once"),
             "joined by commas: --columns carrier,origin,dest",
             ("run", "flights", "--index", "other", "--columns", "carrier,dest", "--once")),
-    Mistake(("run", "flights", "--column", "carrier"), "Did you mean one of: '--columns'",
+    Mistake(("run", "flights", "--column", "carrier"), "Write: --columns",
             ("run", "flights", "--columns", "carrier", "--once")),
     Mistake(("--index", "other", "count", "flights"), "behind the command: tailbit COMMAND TABLE --index",
             ("count", "flights", "--index", "flights/_tailbit")),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: " ".join(mistake.typed))
+OTHERS = (
+    Mistake(
+        ("run", "flights", "--columns", "carrier", "--columns", "dest", "--once"),
+        "--columns is given twice: names stand together, as --columns A,B",
+        ("run", "flights", "--index", "other", "--columns", "carrier,dest", "--once"),
+    ),
+    Mistake(
+        ("count", "flights", "--version", "0", "--version=1"),
+        "--version is given twice",
+        ("count", "flights", "--version=0"),
+    ),
+    Mistake(
+        ("delete", "flights", UA),
+        'tailbit erase TABLE --where "carrier',
+        ("erase", "flights", "--where", UA, "--dry-run"),
+    ),
+    Mistake(
+        ("lookup", "flights", "5"),
+        "Write: tailbit locate TABLE --on COLUMN KEY",
+        ("locate", "flights", "--on", "flight", "5"),
+    ),
+    Mistake(("flights", "count"), "the table behind it: tailbit count flights", ("count", "flights")),
+    Mistake(
+        ("index", "flights"),
+        "The command stands first: tailbit index list flights",
+        ("index", "list", "flights"),
+    ),
+    Mistake(("index", "ls", "flights"), "Write: tailbit index list TABLE", ("index", "list", "flights")),
+    Mistake(
+        ("facets", "flights", "dest", "--limit", "2"),
+        "Write: --top",
+        ("facets", "flights", "dest", "--top", "2"),
+    ),
+    Mistake(("read", "flights", "--json"), "Write: --format json", ("read", "flights", "--format", "json")),
+    Mistake(
+        ("read", "flights", "--sort", "dest"), "Write: --order-by", ("read", "flights", "--order-by", "dest")
+    ),
+    Mistake(("count", "flights", "--filter", UA), "Write: --where", ("count", "flights", "--where", UA)),
+    Mistake(("count", "flights", "--version", "latest"), "by default the last", ("count", "flights")),
+    Mistake(("count", "flights", "flight => 5"), "Write >=", ("count", "flights", "flight >= 5")),
+    Mistake(
+        ("count", "flights", "--as-of", "2999-01-01"), "leave --version or --as-of out", ("count", "flights")
+    ),
+    Mistake(
+        ("count", "flights", f"DELETE FROM flights WHERE {UA}"),
+        "Rows are deleted by tailbit erase",
+        ("erase", "flights", "--where", UA, "--dry-run"),
+    ),
+)
+"""What a person who had never seen the command did besides."""
+
+
+@pytest.mark.parametrize("mistake", [*MISTAKES, *OTHERS], ids=lambda mistake: " ".join(mistake.typed))
 def test_a_usual_mistake_leads_to_the_right_command_by_the_next_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: Mistake
 ) -> None:
@@ -79,6 +131,15 @@ def test_the_usual_mistakes_are_fifteen_and_none_changes_anything(
     assert len(MISTAKES) == 15
     assert sorted(tmp_path.rglob("*")) == before
     assert len(index_files("flights", "settings")) == 1
+
+
+def test_rows_have_the_format_that_the_ending_of_their_file_names(tmp_path: Path) -> None:
+    table, file = str(tmp_path / "flights"), tmp_path / "rows.parquet"
+    eight_flights(table)
+    for given, begin in {(): b"PAR1", ("--format", "csv"): b'"flight"'}.items():
+        done = CliRunner().invoke(cli, ["read", table, "--columns", "flight", "-o", str(file), *given])
+        assert done.exit_code == 0, done.output
+        assert file.read_bytes().startswith(begin)
 
 
 @pytest.mark.parametrize("condition", ["carrier == 'UA'", 'carrier = "UA"', "carrier='UA'"])

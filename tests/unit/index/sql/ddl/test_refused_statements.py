@@ -436,22 +436,22 @@ REFUSED = [
     (
         "INSERT INTO t VALUES (1)",
         "INSERT begins no statement about indexes at character 1",
-        "tailbit never writes to the table: run the statement in Spark.",
+        'Rows are deleted by tailbit erase TABLE --where "condition"; other changes are made in Spark.',
     ),
     (
         "MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE",
         "MERGE begins no statement about indexes at character 1",
-        "tailbit never writes to the table: run the statement in Spark.",
+        'Rows are deleted by tailbit erase TABLE --where "condition"; other changes are made in Spark.',
     ),
     (
         "CREATE TABLE t (a INT)",
         "CREATE TABLE is no statement about indexes at character 1",
-        "tailbit never writes to the table: run the statement in Spark.",
+        'Rows are deleted by tailbit erase TABLE --where "condition"; other changes are made in Spark.',
     ),
     (
         "ALTER TABLE t ADD COLUMNS (a INT)",
         "ALTER TABLE is no statement about indexes at character 1",
-        "tailbit never writes to the table: run the statement in Spark.",
+        'Rows are deleted by tailbit erase TABLE --where "condition"; other changes are made in Spark.',
     ),
     (
         "SET hoodie.metadata.record.index.enable=true;",
