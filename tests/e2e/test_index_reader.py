@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 
+import tailbit
 from support.golden import ANSWERS, FILES, GONE, WRITERS, unpack
 from support.pages import ROOT
 from support.tables import half_built, rewrite
@@ -65,6 +66,11 @@ def _served(asked: list[dict[str, Any]], format_: int) -> list[dict[str, Any]]:
     return [one for one in asked if one["since"] <= format_ and not one["where"].startswith("word")]
 
 
+def _begin(value: Any) -> Any:
+    """What a key has of a long text; other values as they are."""
+    return value[:SHORTENED] if isinstance(value, str) else value
+
+
 def _check(read: Read, path: str, format_: int) -> None:
     positions = _served(ASKED["positions"], format_)
     facets = _served(ASKED["facets"], format_)
@@ -75,14 +81,23 @@ def _check(read: Read, path: str, format_: int) -> None:
         assert (answer["rows"], answer["scan"]) == (one["rows"], []), one["where"]
         assert answer["recheck"] == (len(one["where"]) > SHORTENED)
     for one, answer in zip(facets, told[len(positions) :], strict=True):
-        counts = {value[:SHORTENED] if isinstance(value, str) else value: n for value, n in one["counts"]}
-        assert dict(answer["facets"]) == counts
+        counts = {_begin(value): n for value, n in one["counts"]}
+        assert {_begin(value): n for value, n in answer["facets"]} == counts
         assert [n for _, n in answer["facets"]] == sorted(counts.values(), reverse=True)
 
 
 @pytest.mark.parametrize("format_", READ)
 def test_the_reader_in_java_answers_of_a_golden_index(format_: int, read: Read, tmp_path: Path) -> None:
     _check(read, unpack(format_, tmp_path), format_)
+
+
+@pytest.mark.parametrize("format_", READ[-2:])
+def test_the_reader_in_java_counts_where_no_counts_are_recorded(
+    format_: int, read: Read, tmp_path: Path
+) -> None:
+    path = unpack(format_, tmp_path)
+    for column, told in zip("nu", read(path, ["FACETS n WHERE TRUE", "FACETS u WHERE TRUE"]), strict=True):
+        assert dict(told["facets"]) == dict(tailbit.open(path).where("TRUE").facets(column))
 
 
 def test_the_reader_in_java_answers_of_what_this_release_has_merged(read: Read, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 NOTICE = Path(__file__).parents[2] / "NOTICE"
-SHIPPED = ("spark",)
+SHIPPED = ("iceberg-catalogs", "spark")
 """Extras that people install to use tailbit; those for tests and benchmarks stay with us."""
 
 ALLOWED = {
