@@ -10,7 +10,7 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 def test_readme_is_short_and_its_picture_fits_a_narrow_screen() -> None:
     assert len(README.splitlines()) <= 180
-    (picture,) = re.findall(r"```\n([^`]*your Delta table[^`]*)```", README)
+    (picture,) = re.findall(r"```\n([^`]*your table[^`]*)```", README)
     assert max(map(len, picture.splitlines())) <= 60
 
 
