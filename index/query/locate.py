@@ -112,11 +112,9 @@ class Keys:
     @staticmethod
     def _of_values(columns: Sequence[Column], given: pa.Table, values: Sequence[pa.Array]) -> Keys:
         """Return the distinct keys; `values`: the given values, in the types in which they are compared."""
-        if (
-            len(given) >= MANY
-            and KeyJoin([key_type_of(column.type) for column in columns], values).is_distinct
-        ):
-            return Keys(columns, given, values)
+        keys = Keys(columns, given, values)
+        if len(given) >= MANY and keys._join.is_distinct:
+            return keys
         order, same = ascending(_codes(columns, values))
         if not same.any():
             return Keys(columns, given, values, order)

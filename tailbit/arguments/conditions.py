@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tailbit.arguments.constants import constant_text, constant_texts
+from tailbit.arguments.constants import constant_text, each_text
 from tailbit.arguments.values import names, text, wrong_type
 from tailbit.base.errors import UsageError
 from tailbit.base.wording import quoted
@@ -127,8 +127,7 @@ class Condition:
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], (str, bytes)):
             given: Any = values[0]
             values = (given[()],) if getattr(given, "ndim", 1) == 0 else tuple(given)
-        are_plain = not any(issubclass(type_, Condition) for type_ in set(map(type, values)))
-        listed = ", ".join(constant_texts(values) if are_plain else map(sql_of, values))
+        listed = ", ".join(each_text(values, sql_of))
         return _as_operand(f"({self._operand} IN ({listed}))" if listed else "FALSE")
 
     def between(self, low: Any, high: Any) -> Condition:

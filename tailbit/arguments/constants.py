@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -34,15 +34,15 @@ def constant_text(value: Any, which: str = "value") -> str:
     raise wrong_type(which, value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None")
 
 
-def constant_texts(values: Collection[Any]) -> Iterable[str]:
-    """Return the constants of values; the conversion of values of one type is looked for once.
+def each_text(values: Collection[Any], text_of: Callable[[Any], str] = constant_text) -> Iterable[str]:
+    """Return what `text_of` returns for each value; the constants of values of one type are quicker made.
 
-    >>> list(constant_texts([1, 2])), list(constant_texts([1, None]))
+    >>> list(each_text([1, 2])), list(each_text([1, None]))
     (['1', '2'], ['1', 'NULL'])
     """
     types = set(map(type, values))
     make = _BY_TYPE.get(types.pop()) if len(types) == 1 else None
-    return map(make or constant_text, values)
+    return map(make or text_of, values)
 
 
 def item_of(value: Any, which: str) -> Any:
