@@ -199,6 +199,7 @@ NIGHTLY = (
             "examples/demo",
             "tailbit/cli/entry.py",
             "streaming/job.py",
+            "tests/support/followed_demo.py",
             "tests/support/hudi_demo.py",
             "tests/support/iceberg_demo.py",
             "tests/support/iceberg_catalog.py",
