@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
+from support.product import product_in
 from support.tables import index_of
 from tailbit.errors import UnsupportedFeatureError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
@@ -48,10 +48,7 @@ def table(tmp_path: Path) -> DeltaBuilder:
 
 def newer_release(folder: Path) -> Path:
     """This release, and the feature understood: the packages in a folder of their own."""
-    shutil.copytree(ROOT / "tailbit", folder / "tailbit", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("tables", "index", "checkpoints", "streaming"):
-        shutil.copytree(ROOT / name, folder / "tailbit" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    gate = folder / "tailbit" / "tables" / "delta" / "protocol.py"
+    gate = product_in(folder) / "tables" / "delta" / "protocol.py"
     gate.write_text(gate.read_text().replace('"columnMapping",', '"columnMapping", "fromTheFuture",', 1))
     return folder
 

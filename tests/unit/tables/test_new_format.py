@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-from support.suites import ROOT
+from support.product import printed_by, product_in
 
 FORMAT = '''
 """Tables of lists: `_lists/N.json` has the time, the columns and the files of version N."""
@@ -178,13 +175,8 @@ print("answered")
 
 
 def test_a_format_that_comes_is_one_folder_and_a_line_beside_the_others(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    shutil.copytree(ROOT / "tailbit", tree / "tailbit", ignore=shutil.ignore_patterns("jar", "__pycache__"))
-    for folder in ("tables", "index", "checkpoints", "streaming"):
-        shutil.copytree(
-            ROOT / folder, tree / "tailbit" / folder, ignore=shutil.ignore_patterns("__pycache__")
-        )
-    tables = tree / "tailbit" / "tables"
+    package = product_in(tmp_path / "tree")
+    tables = package / "tables"
     (tables / "listed").mkdir()
     (tables / "listed" / "__init__.py").touch()
     (tables / "listed" / "format.py").write_text(FORMAT)
@@ -193,12 +185,4 @@ def test_a_format_that_comes_is_one_folder_and_a_line_beside_the_others(tmp_path
     (tables / "formats.py").write_text(
         formats.replace("from tailbit.tables.table", line + "from tailbit.tables.table")
     )
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "t")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(tree), "PATH": ""},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "answered\n"
+    assert printed_by(PROGRAM, tmp_path / "t", package) == "answered\n"

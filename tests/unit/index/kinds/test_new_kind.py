@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-from support.suites import ROOT
+from support.product import printed_by, product_in
 
 KIND = '''
 """Kind `greatest`: the greatest values of columns in a data file."""
@@ -131,13 +128,8 @@ print(sum(path.startswith("kind=greatest/") for path in files))
 
 
 def test_a_kind_that_comes_is_one_module_and_a_name_beside_the_others(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    shutil.copytree(ROOT / "tailbit", tree / "tailbit", ignore=shutil.ignore_patterns("jar", "__pycache__"))
-    for folder in ("tables", "index", "checkpoints", "streaming"):
-        shutil.copytree(
-            ROOT / folder, tree / "tailbit" / folder, ignore=shutil.ignore_patterns("__pycache__")
-        )
-    kinds = tree / "tailbit" / "index" / "kinds"
+    package = product_in(tmp_path / "tree")
+    kinds = package / "index" / "kinds"
     (kinds / "greatest.py").write_text(KIND)
     schemas = (kinds / "schemas.py").read_text()
     for present, new in {
@@ -146,12 +138,4 @@ def test_a_kind_that_comes_is_one_module_and_a_name_beside_the_others(tmp_path: 
     }.items():
         schemas = schemas.replace(present, new + present)
     (kinds / "schemas.py").write_text(schemas)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "t")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(tree), "PATH": ""},
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == 1
+    assert int(printed_by(PROGRAM, tmp_path / "t", package)) == 1
