@@ -45,7 +45,7 @@ COMMANDS: Sequence[Sequence[str]] = (
 def table(tmp_path: Path, s3_root: str, s3_options: dict[str, str]) -> str:
     """A table in the S3 server with an index of many small segments."""
     options = StorageOptions.of(s3_options)
-    put_into(s3_root, options, on_disk(tmp_path / "written"))
+    put_into(s3_root, options, on_disk(tmp_path / "written").path)
     settings = StreamSettings(files=1, poll_ms=0)
     Drive(s3_root, f"{s3_root}/_tailbit", ["k", "v"], settings, options=options).drain()
     return s3_root

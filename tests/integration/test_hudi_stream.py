@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,14 @@ import tailbit
 from support.drive import Drive
 from support.hudi import HudiInstant, HudiTable, unpack
 from support.hudi_states import changes, replayed
+from support.stored import put_into
 from support.waiting import HANG_S, wait_until
-from tailbit.streaming import start
 from tailbit.streaming.query import launch
 from tailbit.streaming.settings import StreamSettings
-from tailbit.tables.storage import StorageOptions, open_storage
+from tailbit.tables.storage import StorageOptions
 from tailbit.upkeep.status import status_of
 
 COLUMNS = ["city", "qty"]
-
-
-@pytest.fixture
-def queries() -> Iterator[list[Any]]:
-    """Queries that are stopped when the test ends."""
-    begun: list[Any] = []
-    yield begun
-    for query in begun:
-        query.stop()
 
 
 def counted(rows: pa.Table) -> Counter[str]:
@@ -49,13 +39,13 @@ def check(opened: tailbit.IndexedTable, table: HudiTable, instant: HudiInstant) 
 @pytest.mark.supports_hudi("Ways to ask", "`tailbit run`, which follows each instant", "exact")
 @pytest.mark.parametrize("name", ["cow_v9_late", "mor_v9_late_compaction"])
 def test_the_stream_follows_a_hudi_table_on_the_workers_and_is_told_in_instants(
-    name: str, spark: Any, tmp_path: Path, queries: list[Any], monkeypatch: pytest.MonkeyPatch
+    name: str, spark: Any, tmp_path: Path, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
     table = unpack(name, tmp_path)
     states = replayed(table)
     newest = next(states)
-    queries.append(start(spark, table.path, COLUMNS))
+    started(table.path, COLUMNS)
     for instant in states:
         newest = instant
         wait_until(lambda wanted=instant.requested: status_of(table.path)["covered_version"] == wanted)
@@ -65,11 +55,11 @@ def test_the_stream_follows_a_hudi_table_on_the_workers_and_is_told_in_instants(
     assert tailbit.open(table.path).verify().sound
 
 
-def test_once_indexes_a_hudi_table_and_stops(spark: Any, tmp_path: Path, queries: list[Any]) -> None:
+def test_once_indexes_a_hudi_table_and_stops(spark: Any, tmp_path: Path, started: Any) -> None:
     table = unpack("cow_v6_parts", tmp_path)
-    queries.append(start(spark, table.path, COLUMNS, once=True))
-    assert queries[-1].awaitTermination(HANG_S)
-    assert queries[-1].exception() is None
+    query = started(table.path, COLUMNS, once=True)
+    assert query.awaitTermination(HANG_S)
+    assert query.exception() is None
     check(tailbit.open(table.path), table, changes(table)[-1])
 
 
@@ -80,10 +70,7 @@ def test_a_hudi_table_in_an_object_store_is_indexed_and_answered_there(
 ) -> None:
     table = unpack(name, tmp_path)
     options = StorageOptions.of(s3_options)
-    storage = open_storage(s3_root, options)
-    for file in sorted(Path(table.path).rglob("*")):
-        if file.is_file():
-            storage.put(file.relative_to(table.path).as_posix(), file.read_bytes())
+    put_into(s3_root, options, table.path)
     Drive(s3_root, f"{s3_root}/_tailbit", COLUMNS, options=options).drain()
     opened = tailbit.open(s3_root, storage_options=s3_options)
     assert opened.verify().sound

@@ -6,7 +6,6 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ from demo.processes import Child
 from support.drive import Drive
 from support.iceberg import counted, unpack
 from support.iceberg_catalog import Sales, rest_server, rows
+from support.stored import put_into
 from support.waiting import wait_until
 from tailbit.errors import NoIndexError
-from tailbit.streaming import start
 from tailbit.streaming.query import launch
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
-from tailbit.tables.storage import StorageOptions, open_storage
+from tailbit.tables.storage import StorageOptions
 from tailbit.upkeep.status import status_of
 
 ORDERS = "iceberg://prod/sales.orders"
@@ -49,24 +48,15 @@ columns = ["city"]
 """
 
 
-@pytest.fixture
-def queries() -> Iterator[list[Any]]:
-    """Queries that are stopped when the test ends."""
-    begun: list[Any] = []
-    yield begun
-    for query in begun:
-        query.stop()
-
-
 @pytest.mark.supports_iceberg("Ways to ask", "`tailbit run`, which follows each commit", "exact")
 def test_the_stream_follows_a_table_of_a_catalog_on_the_workers(
-    spark: Any, tmp_path: Path, queries: list[Any], monkeypatch: pytest.MonkeyPatch
+    spark: Any, tmp_path: Path, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
     sales = Sales(tmp_path / "lake")
     orders = sales.create("orders")
     orders.append(rows(0, 40))
-    queries.append(start(spark, ORDERS, ["city", "qty"], storage_options=sales.options))
+    started(ORDERS, ["city", "qty"], storage_options=sales.options)
     for first in (100, 200, 300):
         orders.append(rows(first, first + 20))
         orders.delete(f"k >= {first} AND k < {first + 5}")
@@ -149,10 +139,7 @@ def test_a_table_of_a_hadoop_catalog_in_an_object_store_is_indexed_and_answered_
 ) -> None:
     table = unpack(name, tmp_path)
     options = StorageOptions.of(s3_options)
-    storage = open_storage(s3_root, options)
-    for file in sorted(table.path.rglob("*")):
-        if file.is_file():
-            storage.put(file.relative_to(table.path).as_posix(), file.read_bytes())
+    put_into(s3_root, options, table.path)
     columns = [column.label for column in open_table(s3_root, options).snapshot().schema.leaves()][:2]
     Drive(s3_root, f"{s3_root}/_tailbit", columns, options=options).drain()
     opened = tailbit.open(s3_root, storage_options=s3_options)

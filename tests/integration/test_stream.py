@@ -23,7 +23,6 @@ from tailbit.errors import (
     UsageError,
 )
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming import start
 from tailbit.streaming.job import _RUNNING as running_queries
 from tailbit.streaming.job import failure_of
 from tailbit.streaming.query.launch import launch, prepare
@@ -76,20 +75,6 @@ def table(spark: Any, table_path: str) -> str:
     for first in (0, 10):
         write(spark, table_path, first)
     return table_path
-
-
-@pytest.fixture
-def started(spark: Any) -> Any:
-    """Start queries; what still runs at the end of a test is stopped."""
-    queries = []
-
-    def begin(*args: Any, **options: Any) -> Any:
-        queries.append(start(spark, *args, **options))
-        return queries[-1]
-
-    yield begin
-    for query in queries:
-        query.stop()
 
 
 def test_once_indexes_what_is_there_and_stops(spark: Any, table: str, started: Any) -> None:

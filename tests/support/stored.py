@@ -29,9 +29,9 @@ def on_disk(path: Path) -> DeltaBuilder:
     return builder
 
 
-def put_into(root: str, options: StorageOptions, written: DeltaBuilder) -> None:
+def put_into(root: str, options: StorageOptions, folder: str | Path) -> None:
     """Put all files of a table on disk into a store."""
-    store, folder = open_storage(root, options), Path(written.path)
+    store, folder = open_storage(root, options), Path(folder)
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             store.put(file.relative_to(folder).as_posix(), file.read_bytes())

@@ -61,7 +61,7 @@ def test_a_table_and_its_index_in_azure_answer_as_on_disk(
     root: str, options: dict[str, str], written: DeltaBuilder
 ) -> None:
     given = StorageOptions.of(options)
-    put_into(root, given, written)
+    put_into(root, given, written.path)
     assert checked(root, written.path, options).state == "absent"
     one_by_one = StreamSettings(files=1, poll_ms=0)
     assert len(Drive(root, f"{root}/_tailbit", ["k", "v"], one_by_one, options=given).drain()) >= FILES
@@ -120,7 +120,7 @@ def test_the_commands_ask_a_table_in_azure_with_credentials_of_the_environment(
     root: str, options: dict[str, str], written: DeltaBuilder
 ) -> None:
     given = StorageOptions.of(options)
-    put_into(root, given, written)
+    put_into(root, given, written.path)
     Drive(root, f"{root}/_tailbit", ["k", "v"], options=given).drain()
     retries = options.pop("max_retries")
     for arguments, told in (

@@ -48,7 +48,7 @@ def written(tmp_path: Path) -> DeltaBuilder:
 @pytest.fixture
 def table(written: DeltaBuilder, s3_root: str, options: StorageOptions) -> str:
     """The same table in the S3 server."""
-    put_into(s3_root, options, written)
+    put_into(s3_root, options, written.path)
     return s3_root
 
 

@@ -57,7 +57,7 @@ def options(s3_options: dict[str, str]) -> StorageOptions:
 @pytest.fixture
 def table(written: DeltaBuilder, s3_root: str, options: StorageOptions) -> str:
     """The same table in the S3 server."""
-    put_into(s3_root, options, written)
+    put_into(s3_root, options, written.path)
     return s3_root
 
 

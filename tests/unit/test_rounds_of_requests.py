@@ -65,7 +65,7 @@ def hudi(path: Path, commits: int) -> None:
 def put(root: str, s3_server: Server, path: Path) -> StorageOptions:
     """Put a table into the store, past the proxy."""
     options = StorageOptions.of(s3_server.options())
-    put_into(root, options, DeltaBuilder(str(path)))
+    put_into(root, options, path)
     return options
 
 

@@ -362,7 +362,7 @@ def test_requests_are_answered_beside_each_other(helper: Helper, table: str) -> 
 def test_a_store_that_the_environment_has_no_credentials_for_is_declined_with_what_it_says(
     helper: Helper, s3_root: str, s3: Any, s3_options: dict[str, str], tmp_path: Path
 ) -> None:
-    put_into(s3_root, StorageOptions.of(s3_options), on_disk(tmp_path / "written"))
+    put_into(s3_root, StorageOptions.of(s3_options), on_disk(tmp_path / "written").path)
     wrong = {**s3_options, "AWS_SECRET_ACCESS_KEY": "another"}
     given = {"table": "x", "version": 0, "options": wrong}
     reply = helper.ask("count", s3_root, "v = 2", **given)
