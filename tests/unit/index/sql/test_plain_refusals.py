@@ -101,7 +101,10 @@ def test_a_wrong_condition_is_refused_in_plain_words_with_its_place_and_what_to_
         ("carrier->>'code' = 'UA'", ("a.b", "m['k']")),
         ("df['carrier'] = 'UA'", ("by its name alone",)),
         ("carrier = ua@example.org", ("A text stands in quotes",)),
-        ("DELETE FROM flights WHERE carrier = 'UA'", ("run the statement in Spark",)),
+        (
+            "DELETE FROM flights WHERE carrier = 'UA'",
+            ("tailbit erase TABLE --where", "changes are made in Spark"),
+        ),
         ("to_date('2013-02-30') = to_date('2013-13-01')", ("DATE'2026-01-31'",)),
         ("to_date(carrier) > getdate()", ("Write now()",)),
         ("to_date(carrier) > sysdate", ("now() or current_date()",)),

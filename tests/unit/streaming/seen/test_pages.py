@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -133,7 +134,8 @@ def test_status_is_watched_by_the_page_of_the_application_that_has_the_lease(
 
     def lines(*options: Any) -> list[list[str]]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(config_status.time, "sleep", _interrupt)
+            # The module's own name: threads of other modules in this process, such as py4j's, sleep too.
+            patch.setattr(config_status, "time", SimpleNamespace(sleep=_interrupt))
             assert config_status.watch_config(str(file), *options) == 0
         return [line.split("\t") for line in capsys.readouterr().out.splitlines()]
 

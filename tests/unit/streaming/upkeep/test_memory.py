@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_threads_share_two_arenas_unless_somebody_has_chosen(chosen: str | None)
 
 def test_memory_is_given_back_at_most_every_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(memory.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=lambda: now[0]))
     freed = Freed()
     assert freed.give_back()
     assert not freed.give_back()
