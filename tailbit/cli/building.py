@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LINE_S = 30.0
 """Seconds between two lines about a build, in a log."""
 
+_NAME = 20
 _WIDTH = 12
 _BARS = 10
 """Most bars at once: an application may build many tables."""
@@ -54,10 +55,11 @@ def bars(builds: Builds, shown_s: float = SHOWN_S) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table.grid(padding=(0, 1))
-    for width in (None, _WIDTH):
-        grid.add_column(no_wrap=True, width=width)
-    grid.add_column(no_wrap=True, overflow="ellipsis")
+    # The words take what the name and the bar leave of the line, and are what is cut.
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(no_wrap=True, max_width=_NAME)
+    grid.add_column(no_wrap=True, width=_WIDTH)
+    grid.add_column(no_wrap=True, ratio=1)
     for progress in builds.at_work(shown_s)[:_BARS]:
         bar = ProgressBar(total=1.0, completed=progress.part, width=_WIDTH)
         grid.add_row(Text(visible(progress.table)), bar, Text(_words(progress)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -10,13 +11,18 @@ import struct
 import subprocess
 import sys
 import termios
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from rich.console import Console
 
 from support.tables import index_of
+from tailbit.checkpoints.builds import Builds
+from tailbit.cli.building import bars
+from tailbit.index.maintenance.rebuild import BuildExtent, Extent
 
 
 def on_a_terminal(width: int, *arguments: str) -> str:
@@ -82,3 +88,19 @@ def test_a_narrow_terminal_cuts_the_line_off_and_never_wraps_it(path: str) -> No
     assert drawn
     assert max(map(len, drawn)) <= 40
     assert output.count("\x1b[1A") <= 2
+
+
+@pytest.mark.parametrize("rows", [40, 4_000, 4_000_000_000])
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_line_that_is_too_long_keeps_the_name_and_the_bar(width: int, rows: int) -> None:
+    builds = Builds()
+    for table in ("t", "orders_of_the_whole_company"):
+        extent = Extent(20, rows, 800), Extent(5, rows // 4, 200), True, ("by_day_of_month",)
+        builds.build(table, "snapshot", table).begin(1, partial(BuildExtent, *extent))
+    console = Console(width=width, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(bars(builds, 0.0))
+    short, long = capture.get().splitlines()
+    assert re.match(r"t +━+ +by_", short)
+    assert re.match(r"orders_of_the_whole… ━+ +by_?", long)
+    assert len(short.rstrip()) <= width
