@@ -74,8 +74,8 @@ class KeyJoin:
 
     @property
     def batch(self) -> int:
-        """Rows that are joined together: a join by hash makes a table of all keys each time."""
-        return 0 if self._joined[1].is_dense() else 4 * len(self.values[0])
+        """Rows that are joined together: a join by Arrow makes a table of all keys each time."""
+        return 0 if self._joined[1].is_kept else 4 * len(self.values[0])
 
     @once
     def _joined(self) -> tuple[Sequence[_Digit], _Numbering]:
@@ -116,10 +116,14 @@ class _Numbering:
         """Return whether no two values are equal."""
         if self.is_dense():
             return np.array_equal(self._table[numpy_of(self.values)], np.arange(1, len(self.values) + 1))
-        library = self._library()
-        if library is None:
-            return len(pc.unique(self.values)) == len(self.values)
-        return bool(library.from_arrow(self.values).n_unique() == len(self.values))
+        if self._hashed is not None and self._hashed.are_distinct:
+            return True
+        return len(pc.unique(self.values)) == len(self.values)
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the table of values is made once; else each call of `of` makes one."""
+        return self.is_dense() or self._hashed is not None
 
     def of(self, values: Arrow | Longs) -> Longs:
         """Return the index (int64) of each of some values, or -1; a value -1 is no number up to the width."""
@@ -128,21 +132,96 @@ class _Numbering:
             indices -= 1
             return indices
         values = arrow_array(values) if isinstance(values, np.ndarray) else values
-        library = self._library()
-        if library is None:
+        if self._hashed is None or not self._hashed.are_distinct:
             return numpy_of(filled(pc.index_in(values, value_set=self.values), -1), dtype=np.int64)
-        some, keys = (
-            library.DataFrame({"value": library.from_arrow(column)}).with_row_index()
-            for column in (values, self.values)
-        )
-        joined = some.join(keys, on="value", maintain_order="left")
-        indices = np.full(len(values), -1, dtype=np.int64)
-        indices[joined["index"].to_numpy()] = joined["index_right"].to_numpy()
+        return self._hashed.indices(values)
+
+    @once
+    def _hashed(self) -> _Hashed | None:
+        """Return the values by hash, where there are enough of them to load Polars for; else None."""
+        library = polars() if len(self.values) >= MANY else None
+        return None if library is None else _Hashed(library, library.from_arrow(self.values))
+
+
+@dataclass(frozen=True, eq=False)
+class _Hashed:
+    """Values by hash. `values`: a Polars series, and `library` is Polars.
+
+    A value stands in the slot of a table that its hash selects; values that find it taken, a fifth of them at
+    most, stand in the next table. Hashes are compared first, and at the end the values that they select.
+    """
+
+    library: Any
+    values: Any
+
+    @once
+    def _hashes(self) -> _Hashes:
+        return _hashes(self.values)
+
+    @once
+    def _tables(self) -> Sequence[tuple[_Slots, npt.NDArray[np.int32]]]:
+        """Return the tables, of indices from 1 on, and their slots; none where two values have one hash."""
+        tables = list[tuple[_Slots, npt.NDArray[np.int32]]]()
+        rest = np.arange(len(self.values), dtype=np.int32)
+        while len(rest):
+            slots = _Slots(len(tables), 64 - max(6, (2 * len(rest) - 1).bit_length()))
+            table = np.zeros(1 << (64 - slots.shift), dtype=np.int32)
+            hashes = self._hashes[rest]
+            selected = slots.of(hashes)
+            table[selected] = rest + 1
+            tables.append((slots, table))
+            stored = table[selected] - 1
+            lost = np.flatnonzero(stored != rest)
+            if (self._hashes[stored[lost]] == hashes[lost]).any():
+                return ()
+            rest = rest[lost]
+        return tables
+
+    @property
+    def are_distinct(self) -> bool:
+        """Return whether no two values have one hash."""
+        return bool(self._tables)
+
+    def indices(self, values: Arrow) -> Longs:
+        """Return the index (int64) of each of some values, or -1."""
+        series = self.library.from_arrow(values)
+        hashes = _hashes(series)
+        indices = np.full(len(hashes), -1, dtype=np.int64)
+        rows: Longs | None = None
+        for slots, table in self._tables:
+            some = hashes if rows is None else hashes[rows]
+            candidates = table.take(slots.of(some))
+            occupied = np.flatnonzero(candidates)
+            candidates = candidates[occupied] - 1
+            equal = self._hashes[candidates] == some[occupied]
+            occupied = occupied if rows is None else rows[occupied]
+            indices[occupied[equal]] = candidates[equal]
+            rows = occupied[~equal]
+        matches = np.flatnonzero(indices >= 0)
+        equal = (self.values.gather(indices[matches]) == series.gather(matches)).to_numpy()
+        indices[matches[~equal]] = -1
         return indices
 
-    def _library(self) -> Any | None:
-        """Return Polars, where there are enough values to load it for; else None."""
-        return polars() if len(self.values) >= MANY else None
+
+_Hashes: TypeAlias = npt.NDArray[np.uint64]
+
+
+def _hashes(series: Any) -> _Hashes:
+    hashes: _Hashes = series.hash().to_numpy()
+    return hashes
+
+
+class _Slots(NamedTuple):
+    """The slots of a table: the product of a hash with an odd number, without its last `shift` bits."""
+
+    turn: int
+    shift: int
+
+    def of(self, hashes: _Hashes) -> Longs:
+        """Return the slot of each hash."""
+        odd = np.uint64((0x9E3779B97F4A7C15 * (2 * self.turn + 1)) % (1 << 64))
+        slots: Longs = ((hashes * odd) >> np.uint64(self.shift)).view(np.int64)
+        return slots
 
 
 class _Digit(NamedTuple):

@@ -30,14 +30,17 @@ VALUES = {
 """By key type values at the edges, of which none equals another but for the two zeros."""
 
 
-@pytest.mark.parametrize("many", [0, 1 << 16], ids=["by Polars", "by Arrow"])
+@pytest.mark.parametrize("hashes", [0, 7, 1 << 62], ids=["by Arrow", "by seven hashes", "by hash"])
 @pytest.mark.parametrize(
     "types", [*((type_,) for type_ in VALUES), *combinations_with_replacement(VALUES, 2), ("integer",) * 3]
 )
 def test_a_row_has_the_key_whose_code_it_has(
-    types: tuple[str, ...], many: int, monkeypatch: pytest.MonkeyPatch
+    types: tuple[str, ...], hashes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_join, "MANY", many)
+    monkeypatch.setattr(key_join, "MANY", 0 if hashes else 1 << 16)
+    if hashes:
+        # Few hashes: of some keys two have one, and rows that are no key have that of one.
+        monkeypatch.setattr(key_join, "_hashes", lambda values: (values.hash() % hashes).to_numpy())
     for seed in range(6):
         source = random.Random(seed)
         rows = [
