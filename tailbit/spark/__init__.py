@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tailbit.spark.writing.deletion import Deletion
     from tailbit.spark.writing.upsert import Upsert
 
-__all__ = ["accelerate", "acceleration_conf", "delete", "locate", "register", "sql", "upsert"]
+__all__ = ["accelerate", "acceleration_conf", "delete", "locate", "register", "report", "sql", "upsert"]
 
 
 def accelerate(
@@ -63,6 +63,20 @@ def acceleration_conf() -> dict[str, str]:
     from tailbit.spark.acceleration import settings_of_start
 
     return settings_of_start()
+
+
+def report(spark: SparkSession) -> DataFrame:
+    """Return what became of the scans of a session's last 200 statements: a row for each scan, in order.
+
+    `time` and text of the `statement` (NULL for a DataFrame's), `table` and `version`; the mode that `served`
+    the scan, or the `reason` why it was left to Spark; `files` that were read `of` those without the index;
+    `summary`, the line of EXPLAIN; and `index`, the columns of which an index would have told more, or NULL.
+    In SQL, also by JDBC and Spark Connect, `SELECT * FROM tailbit_report()` is the same.
+
+    Raises:
+        pyspark.errors.AnalysisException: the session is not accelerated, and has no such function.
+    """
+    return spark.sql("SELECT * FROM tailbit_report()")
 
 
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:

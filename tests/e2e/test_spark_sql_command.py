@@ -25,7 +25,10 @@ def test_spark_sql_reads_rows_and_files_of_the_index_by_its_settings_in_either_o
         write_deltalake(path, pa.table({"k": keys, "v": list(range(10))}), mode="append")
     index_of(path, ["k"])
     wanted = f"SELECT * FROM delta.`{path}` WHERE k = 'k7'"
+    report = """SELECT concat('told ', count(*), ' ', count(served)) FROM tailbit_report()
+        WHERE statement LIKE 'SELECT%'"""
     statements = (
+        report,
         f"EXPLAIN {wanted}",
         f"SELECT 'rows', count(v) FROM ({wanted})",
         "SET spark.tailbit.serve=files",
@@ -34,6 +37,7 @@ def test_spark_sql_reads_rows_and_files_of_the_index_by_its_settings_in_either_o
         "SET spark.tailbit.enabled=false",
         f"EXPLAIN {wanted}",
         f"SELECT 'rows', count(v) FROM ({wanted})",
+        report,
     )
     release = f"{pyspark.__version__.rpartition('.')[0]}_2.13:4.4.0"
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-sql"), "--master", "local[1]"]
@@ -48,3 +52,4 @@ def test_spark_sql_reads_rows_and_files_of_the_index_by_its_settings_in_either_o
     assert printed.count("IndexedAnswer") == 1, printed
     assert len(counts) == 3
     assert len(set(counts)) == 1
+    assert [line for line in printed.splitlines() if line.startswith("told")] == ["told 0 0", "told 2 2"]

@@ -10,6 +10,7 @@ from deltalake import write_deltalake
 
 from support.acceleration import rows_of
 from support.tables import index_of
+from tailbit.spark import report
 from tailbit.spark.acceleration import Acceleration
 
 FILES = 6
@@ -95,3 +96,32 @@ def test_last_tells_of_a_statement_and_not_of_what_delta_lists_for_it(
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     rows_of(spark, f"SELECT x.id FROM delta.`{path}` x JOIN delta.`{fresh}` y ON x.id = y.id WHERE x.k = 3")
     assert [scan.table for scan in accelerated.last()] == [path, fresh]
+
+
+def test_the_report_has_the_scans_of_the_last_statements_and_the_index_that_each_lacks(
+    accelerated: Acceleration, path: str
+) -> None:
+    spark, table = accelerated._spark.newSession(), f"delta.`{path}`"
+    statements = {
+        f"SELECT * FROM {table} WHERE k = 11": ("rows", None, None),
+        f"SELECT id FROM {table} WHERE other = 12": (None, "not-indexed", "other"),
+        f"SELECT other, count(*) FROM {table} WHERE k >= 0 GROUP BY other": ("rows", None, "other"),
+    }
+    for statement in statements:
+        spark.sql(statement).collect()
+        spark.range(3).count()
+    rows = spark.sql("SELECT * FROM tailbit_report()").collect()
+    assert {row.statement: (row.served, row.reason, row["index"]) for row in rows} == statements
+    assert [(row.table, row.version) for row in rows] == [(path, FILES - 1)] * len(statements)
+    assert [row.time for row in rows] == sorted(row.time for row in rows)
+
+
+def test_the_report_is_of_a_session_that_is_accelerated(accelerated: Acceleration, path: str) -> None:
+    spark = accelerated._spark
+    other = spark.newSession()
+    assert report(other).count() == 0
+    rows_of(other, f"SELECT * FROM delta.`{path}` WHERE k = 12")
+    (row,) = report(other).collect()
+    assert (row.served, row.files, row.of) == ("rows", FILES, FILES)
+    with pytest.raises(Exception, match="takes no argument"):
+        spark.sql("SELECT * FROM tailbit_report(1)").collect()

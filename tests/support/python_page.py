@@ -55,6 +55,7 @@ def page() -> str:
         _of_function("tailbit.spark.delete", tailbit.spark.delete),
         _of_function("tailbit.spark.upsert", tailbit.spark.upsert),
         _of_function("tailbit.spark.accelerate", tailbit.spark.accelerate),
+        _of_function("tailbit.spark.report", tailbit.spark.report),
         _of_function("tailbit.spark.acceleration_conf", tailbit.spark.acceleration_conf),
         *_of_class("An accelerated session: `Acceleration`", "acceleration", Acceleration),
         "## Values that methods give\n\nEach is a frozen value; its fields are read by name.",

@@ -43,6 +43,7 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
 
   /** Does something with each session of the extensions before its first plan is optimized; no failure is the query's. */
   private static void atFirstAnalysis(SparkSessionExtensions extensions, Consumer<SparkSession> what) {
+    extensions.injectTableFunction(Report.function());
     extensions.injectCheckRule(
         session -> {
           boolean[] done = {false};
@@ -107,6 +108,7 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
         }
       }
     }
+    Report.register(session);
     EarlyRule.inject(session);
     Helper.start(session.conf().get("spark.tailbit.python", "python3"));
   }

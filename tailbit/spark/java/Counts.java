@@ -61,6 +61,7 @@ final class Counts {
       return served;
     } catch (Declined declined) {
       question.note.put("not_counted", declined.reason);
+      Notes.lacks(question.note, declined.reason, declined.detail);
       if (Helper.isAbsent(declined)) {
         // Nobody answers other questions either.
         throw declined;

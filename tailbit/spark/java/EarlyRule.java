@@ -129,7 +129,7 @@ final class EarlyRule extends Rule<LogicalPlan> {
       this.scans = scans;
       this.query = query;
       guards = new Guards(query);
-      notes.begin();
+      notes.begin(query);
     }
 
     /** Returns the scan below a plan of a table that is scanned once, or null. */

@@ -43,7 +43,7 @@ final class LateRule extends Rule<LogicalPlan> {
       return plan;
     }
     Notes notes = Notes.current();
-    notes.begin();
+    notes.begin(plan);
     try {
       Scans scans = new Scans(notes, plan);
       LogicalPlan changed = hasNew(plan) ? Targets.changed(plan, LateRule::newBelow, scans::accelerated) : plan;
@@ -55,7 +55,7 @@ final class LateRule extends Rule<LogicalPlan> {
       return plan;
     } catch (Exception wrong) {
       LOG.warn("tailbit leaves a query as it is", wrong);
-      notes.begin();
+      notes.begin(plan);
       Notes.declined(notes.scan(0), "error", wrong.toString());
       notes.keep(true);
       return plan;

@@ -3,7 +3,11 @@ package io.tailbit.spark;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayDeque;
 import java.util.Collections;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -14,6 +18,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,8 +28,11 @@ final class Notes {
   private static final Logger LOG = LoggerFactory.getLogger(Notes.class);
   private static final AtomicBoolean isMisfitTold = new AtomicBoolean();
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final Map<SparkSession, Notes> LAST =
-      Collections.synchronizedMap(new WeakHashMap<>());
+  private static final int MOST_STATEMENTS = 200;
+
+  /** The notes of each session's last statements, the last one at the end; all others have scans. */
+  private static final Map<SparkSession, Deque<Notes>> STATEMENTS = new WeakHashMap<>();
+
   private static final Map<String, AtomicLong> SERVED = Collections.synchronizedMap(new LinkedHashMap<>());
 
   /** The notes of each query that is optimized: Delta runs queries of its own between one rule and the other. */
@@ -36,6 +44,10 @@ final class Notes {
   /** The notes of scans, in the order of the plan that each rule has seen. */
   private final TreeMap<Integer, Map<String, Object>> scans = new TreeMap<>();
 
+  /** When the statement was planned, since 1970, and its text where it has one. */
+  final long microseconds = ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
+
+  String statement;
   private int first;
   private long nanosecondsForRows;
 
@@ -59,8 +71,9 @@ final class Notes {
     scans.values().removeIf(scan -> scan == note);
   }
 
-  /** Begins with the scans of a plan as it is now. */
-  void begin() {
+  /** Begins with the scans of a plan as it is now, before what is served takes the place of its nodes. */
+  void begin(LogicalPlan plan) {
+    statement = statement == null ? textOf(plan) : statement;
     first = scans.isEmpty() ? 0 : scans.lastKey() + 1;
   }
 
@@ -78,6 +91,14 @@ final class Notes {
   static void declined(Map<String, Object> note, String reason, String detail) {
     note.put("reason", reason);
     note.put("detail", detail);
+    lacks(note, reason, detail);
+  }
+
+  /** Notes the columns of which an index would have told more. */
+  static void lacks(Map<String, Object> note, String reason, String detail) {
+    if (reason.equals("not-indexed")) {
+      note.put("index", detail);
+    }
   }
 
   /**
@@ -93,8 +114,37 @@ final class Notes {
     }
     var session = SparkSession.getActiveSession();
     if (session.isDefined() && (!scans.isEmpty() || isStatement && !isWithin(session.get()))) {
-      LAST.put(session.get(), this);
+      add(session.get());
     }
+  }
+
+  /** Returns the text of the statement that a plan is of, as far as people read it; null where it had none. */
+  private static String textOf(LogicalPlan plan) {
+    var origin = plan.find(node -> node.origin().sqlText().isDefined() && node.origin().objectName().isEmpty());
+    return origin.isEmpty() ? null : Question.shortened(origin.get().origin().sqlText().get().strip());
+  }
+
+  private void add(SparkSession session) {
+    synchronized (STATEMENTS) {
+      Deque<Notes> statements = STATEMENTS.computeIfAbsent(session, any -> new ArrayDeque<>());
+      statements.removeIf(notes -> notes == this || notes.scans.isEmpty());
+      statements.add(this);
+      if (statements.size() > MOST_STATEMENTS) {
+        statements.remove();
+      }
+    }
+  }
+
+  /** Returns the notes of a session's last statements. */
+  static List<Notes> ofStatements(SparkSession session) {
+    synchronized (STATEMENTS) {
+      return List.copyOf(STATEMENTS.getOrDefault(session, new ArrayDeque<>()));
+    }
+  }
+
+  /** Returns what became of each scan. */
+  List<Map<String, Object>> scans() {
+    return List.copyOf(scans.values());
   }
 
   /** Tells whether another query of the thread runs. */
@@ -105,7 +155,10 @@ final class Notes {
 
   /** Returns the notes of a session's last query, or null. */
   static Notes lastOf(SparkSession session) {
-    return LAST.get(session);
+    synchronized (STATEMENTS) {
+      Deque<Notes> statements = STATEMENTS.get(session);
+      return statements == null ? null : statements.peekLast();
+    }
   }
 
   /** Returns a line for each scan, for people. */
@@ -121,11 +174,11 @@ final class Notes {
     }
     Notes notes = new Notes();
     declined(notes.scan(0), "other-release", missing.toString());
-    LAST.put(session, notes);
+    notes.add(session);
   }
 
   static String last(SparkSession session) throws JsonProcessingException {
-    Notes notes = LAST.get(session);
+    Notes notes = lastOf(session);
     return JSON.writeValueAsString(notes == null ? List.of() : notes.scans.values());
   }
 

@@ -64,7 +64,7 @@ final class Question {
   }
 
   /** Returns a condition as far as people read it. */
-  private static String shortened(String text) {
+  static String shortened(String text) {
     return text.length() <= MOST_LETTERS ? text : text.substring(0, MOST_LETTERS) + "…";
   }
 
@@ -170,6 +170,7 @@ final class Question {
       return true;
     } catch (Declined declined) {
       note.put("not_counted", declined.reason);
+      Notes.lacks(note, declined.reason, declined.detail);
       return false;
     }
   }
