@@ -4,7 +4,7 @@ One decision table serves every start and every batch. The ledger in the index d
 is only a cache of progress.
 
 The index is derived. The source log is the only fact: deleting the index or the Spark checkpoint costs time,
-never data, and the source table is never written to.
+never data, and neither indexing nor asking writes to the source table.
 
 | situation | known by | the stream goes on |
 |---|---|---|

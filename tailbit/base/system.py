@@ -1,4 +1,4 @@
-"""The operating system: questions are answered on any, indexes are written on Linux."""
+"""The operating system: questions are answered on any, indexes and tables are written on Linux."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STOPPING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP
 
 
 def check_system() -> None:
-    """Check that this system may write an index and accelerate Spark.
+    """Check that this system may write an index or a table, and accelerate Spark.
 
     Elsewhere locks, renamed files and processes behave in ways that no test has seen.
 
@@ -21,6 +21,6 @@ def check_system() -> None:
         from tailbit.base.errors import RequirementError  # The command begins with this module.
 
         raise RequirementError(
-            reason=f"indexes are written, and Spark is accelerated, on Linux; this is {sys.platform}",
+            reason=f"indexes and tables are written, and Spark accelerated, on Linux; this is {sys.platform}",
             remedy="Do it in a container or on a machine with Linux (deploy/README.md). Questions work here.",
         )

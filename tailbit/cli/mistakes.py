@@ -15,7 +15,7 @@ _OF_OTHER_TOOLS = {
     _QUESTION: ("query", "select", "search", "filter", "find", "where", "ask"),
     "tailbit read TABLE \"carrier = 'UA'\"": ("rows", "show", "head", "scan", "cat", "export"),
     "tailbit facets TABLE COLUMN": ("group", "groupby", "group-by", "distinct", "values"),
-    _KEEP: ("build", "init", "start", "sync", "watch", "follow", "update", "refresh"),
+    _KEEP: "build init start sync watch follow update refresh serve server stream daemon".split(),
     _BY_NAME: ("create", "create-index", "add", "add-index"),
     "tailbit index list TABLE": ("list", "ls", "indexes", "list-indexes", "show-indexes"),
     "tailbit index drop TABLE NAME": ("drop", "drop-index", "remove"),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tailbit.base.errors import DataFileError, UsageError, ViewExistsError
+from tailbit.base.system import check_system
 from tailbit.index.query.selection import Selection
 from tailbit.tables.delta.view import ShownFile, view_log, view_table
 from tailbit.tables.storage import Storage, open_storage
@@ -31,6 +32,7 @@ def write_view(selection: Selection, target: str) -> str:
             read the rows from its files: some lie in log blocks, or a file stores a column by another type.
         DataFileError: a data file of the answer is gone.
     """
+    check_system()
     snapshot, storage = selection.snapshot, open_storage(target)
     if selection.storage.uri is None:
         hint = "Write the rows instead: `read` gives them as Arrow."

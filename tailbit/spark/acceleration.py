@@ -29,8 +29,8 @@ GONE = {"positions": 'Give "rows", and "files" for more rows than a plan holds.'
 START = 60
 """Seconds in which the helper must have started."""
 
-OLDEST = 4
-"""The oldest release of Spark that is accelerated."""
+OLDEST, NEWEST = (4, 0), (4, 2)
+"""The oldest and the newest minor release of Spark that is accelerated: Delta has no jar for a newer one."""
 
 _CLASS = "io.tailbit.spark.Acceleration"
 _DELTA = "io.delta.sql.DeltaSparkSessionExtension"
@@ -161,9 +161,9 @@ def _attached(spark: SparkSession, settings: dict[str, str]) -> Any:
     """
     from py4j.protocol import Py4JError
 
-    if int(spark.version.partition(".")[0]) < OLDEST:
-        oldest = f"{OLDEST}.0 is the oldest that is accelerated"
-        raise _Unfit("other-release", f"the session is of Spark {spark.version}; {oldest}")
+    if not OLDEST <= tuple(map(int, spark.version.split(".")[:2])) <= NEWEST:
+        releases = " to ".join(f"{major}.{minor}" for major, minor in (OLDEST, NEWEST))
+        raise _Unfit("other-release", f"the session is of Spark {spark.version}; {releases} are accelerated")
     try:
         entry = _entry_of(spark)
         if entry.sources() != digest():

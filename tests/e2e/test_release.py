@@ -5,6 +5,7 @@ How long a newcomer waits is measured, and told among the results of the tests.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -114,6 +115,19 @@ def test_two_releases_of_a_checkout_are_the_same_bytes(released: Path, tmp_path:
     make(TOOLS / "bin", tmp_path / "again")
     assert (tmp_path / "again" / "SHA256SUMS").read_text() == (released / "SHA256SUMS").read_text()
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=released, check=True)
+
+
+def test_the_bill_of_materials_has_the_licence_of_each_package_and_what_it_needs(released: Path) -> None:
+    [file] = released.glob("*.cdx.json")
+    bill = json.loads(file.read_text())
+    names = {part["bom-ref"]: part["name"] for part in bill["components"]}
+    licences = {part["name"]: part["licenses"][0]["expression"] for part in bill["components"]}
+    assert licences["pyspark"] == "Apache-2.0"
+    assert set(licences.values()) != {"unknown"}
+    own = bill["metadata"]["component"]["bom-ref"]
+    needs = {line["ref"]: line["dependsOn"] for line in bill["dependencies"]}
+    assert {names[ref] for ref in needs[own]} >= {"pyarrow", "pyroaring", "pyspark"}
+    assert needs.keys() == {own, *names}
 
 
 def elsewhere(version: str) -> str:

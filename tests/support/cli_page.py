@@ -27,11 +27,11 @@ _SHARED = 5
 
 def page() -> str:
     """Return the page."""
-    records = {name: list(_records(command)) for name, command in _commands().items()}
+    records = {name: list(_records(command)) for name, command in commands().items()}
     count = Counter(record for all_ in records.values() for record in all_)
     shared = [record for record, times in count.items() if times >= _SHARED]
     parts = [_HEAD.strip("\n"), _text(cli), _index(), _options("## Options of most commands", shared)]
-    for name, command in _commands().items():
+    for name, command in commands().items():
         own = [record for record in records[name] if record not in shared]
         more = [f"`{_flag(record)}`" for record in records[name] if record in shared]
         parts.append(f"## `tailbit {name}`\n\n```\n{_usage(name, command)}\n```\n\n{_text(command)}")
@@ -42,7 +42,7 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _commands() -> dict[str, click.Command]:
+def commands() -> dict[str, click.Command]:
     """Return the commands by name, in the order in which a person meets them."""
     listed: dict[str, click.Command] = {}
     for command in COMMANDS:
@@ -75,7 +75,7 @@ def _flag(record: tuple[str, str]) -> str:
 
 def _index() -> str:
     lines = ["| command | what it does |", "|---|---|"]
-    for name, command in _commands().items():
+    for name, command in commands().items():
         said = _paragraphs(command)[0]
         lines.append(f"| [`{name}`](#tailbit-{name.replace(' ', '-')}) | {escaped(' '.join(said.split()))} |")
     return "\n".join(lines)

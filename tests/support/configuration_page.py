@@ -17,7 +17,11 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
+import tailbit.spark
+from support.cli_page import commands
 from support.docstrings import escaped
+from tailbit.answer import Answer
+from tailbit.api import IndexedTable, open_indexed
 from tailbit.cli.running import run
 from tailbit.index.kinds.schemas import DEFINABLE
 from tailbit.spark.source import OPTIONS
@@ -31,8 +35,7 @@ JAVA = ROOT / "tailbit" / "spark" / "java" / "Settings.java"
 _PAGE = """# Settings
 
 Made by `make configuration-page` from the code; a test compares them, and fails for a setting that is
-missing. The options of every command are in [cli.md](cli.md), and the arguments of every method in
-[python.md](python.md).
+missing. Commands with examples are in [cli.md](cli.md), and methods with theirs in [python.md](python.md).
 
 ## An index of one table
 
@@ -40,6 +43,16 @@ Options of `tailbit run`, and the arguments of `tailbit.streaming.start` and the
 do the same.
 
 {options}
+
+## Other commands
+
+{commands}
+
+## Arguments in Python
+
+Those with a default, of functions and of methods of a table and of its answers.
+
+{arguments}
 
 ## An application of many tables
 
@@ -186,6 +199,31 @@ VARIABLES = {
 }
 """Default and effect of each variable of the environment."""
 
+ARGUMENTS = {
+    "application": "id and number of a transaction of the application, which is done once; Delta keeps both",
+    "as_of": "the last version at this time",
+    "at_least": "a version that the index must cover; else questions are refused",
+    "checkpoint": "the folder of Spark's checkpoint; by default in that of the index",
+    "columns": "names, as in `read`",
+    "dry_run": "whether nothing is changed, and what would be is told",
+    "index": "the path or URI of the index; by default `_tailbit` below the table",
+    "limit": "at most so few rows; all by default",
+    "max_staleness": "seconds that the index may be behind, else it is refused; by default any",
+    "offset": "rows that are left out before the first",
+    "on": "the key columns; by default all of the keys'",
+    "order_by": "as in `read`",
+    "params": "values of `?` or `:name` in the condition, never read as SQL",
+    "set": "the columns that are updated, or by column an expression in SQL; by default all",
+    "since": "an older version: what became of each row since then is told too",
+    "spark": "the session; by default the one at work",
+    "storage_options": "options of the stores of table and index, named as in delta-rs",
+    "version": "the version that is read; by default the newest",
+    "wait": "seconds for which the index is waited for",
+    "where": "a condition in SQL, or of `tailbit.col`; all rows without one",
+    "zone": "the session's time zone",
+}
+"""What arguments do of which a docstring speaks in other words."""
+
 BETWEEN_PROCESSES = {
     "PYSPARK_GATEWAY_PORT",
     "SPARK_HIDE_TRACEBACK",
@@ -200,6 +238,8 @@ def page() -> str:
     described = ("default", "effect")
     return _PAGE.format(
         options=_table(("option", "argument", "key", *described), _options()),
+        commands=_table(("option", "commands", *described), _of_commands()),
+        arguments=_table(("argument", "of", *described), _of_python()),
         keys=_table(("section", "key", *described), _keys()),
         spark=_table(("setting", *described), _described(SPARK, "spark.tailbit.")),
         source=_table(("option", "effect"), [(f"`{name}`", SOURCE[name]) for name in OPTIONS]),
@@ -226,24 +266,55 @@ def _said(said: tuple[str, str]) -> tuple[str, str]:
 def _options() -> Iterator[tuple[str, ...]]:
     """Yield the options of `run` in its order; columns for what does the same elsewhere."""
     arguments = inspect.signature(start).parameters
-    context = click.Context(run)
-    for parameter in run.params:
-        record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
-        if record is None or "--help" in parameter.opts:
-            continue
+    for parameter, said in _of_command(run):
         name = _OTHERWISE.get(str(parameter.name), str(parameter.name))
-        effect, _, default = record[1].rpartition("  [default: ")
-        effect, default = (effect, default.removesuffix("]").strip("()")) if effect else (record[1], "")
         keys = [
             f"`[{section}]` `{name}`" for section, model in _SECTIONS.items() if name in model.model_fields
         ]
         same = f"`{name}`" if name in arguments else ""
-        yield (
-            f"`{parameter.opts[0]}`",
-            same,
-            keys[0] if keys else "",
-            *_said((default, escaped(" ".join(effect.split())))),
-        )
+        yield f"`{parameter.opts[0]}`", same, keys[0] if keys else "", *said
+
+
+def _of_command(command: click.Command) -> Iterator[tuple[click.Option, tuple[str, str]]]:
+    """Yield the options of a command, each with its default and its effect."""
+    context = click.Context(command)
+    for parameter in command.params:
+        if not isinstance(parameter, click.Option) or "--help" in parameter.opts:
+            continue
+        if record := parameter.get_help_record(context):
+            effect, _, default = record[1].rpartition("  [default: ")
+            effect, default = (effect, default.removesuffix("]").strip("()")) if effect else (record[1], "")
+            yield parameter, _said((default, escaped(" ".join(effect.split()))))
+
+
+def _of_commands() -> Iterator[tuple[str, ...]]:
+    """Yield the options of all commands but `run`; those that say the same have one line."""
+    lines: dict[tuple[str, tuple[str, str]], list[str]] = {}
+    for name, command in commands().items():
+        for parameter, said in _of_command(command) if command is not run else ():
+            lines.setdefault((parameter.opts[0], said), []).append(f"`{name}`")
+    for (option, said), names in sorted(lines.items()):
+        yield f"`{option}`", ", ".join(names), *said
+
+
+def _of_python() -> Iterator[tuple[str, ...]]:
+    """Yield the arguments with a default that Python takes, and what a docstring says of each."""
+    functions = [("tailbit.open", open_indexed), ("tailbit.streaming.start", start)]
+    functions += [(f"tailbit.spark.{name}", function) for name, function in vars(tailbit.spark).items()]
+    for cls in (IndexedTable, Answer):
+        functions += [(f"{cls.__name__}.{name}", method) for name, method in vars(cls).items()]
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    for name, function in functions:
+        if not inspect.isfunction(function) or function.__name__.startswith("_"):
+            continue
+        effects = effects_of(function)
+        for argument, parameter in inspect.signature(function).parameters.items():
+            if parameter.default is not inspect.Parameter.empty:
+                default = "" if parameter.default in (None, ()) else f"`{parameter.default!r}`"
+                effect = re.split(r"\. [A-Z]|\. >>>", effects.get(argument, ARGUMENTS.get(argument, "")))[0]
+                lines.setdefault((argument, default, escaped(effect)), []).append(f"`{name}`")
+    for (argument, default, effect), names in sorted(lines.items()):
+        yield f"`{argument}`", ", ".join(names), default, effect
 
 
 _OTHERWISE = {"storage_option": "storage_options"}
@@ -268,9 +339,9 @@ def _keys() -> Iterator[tuple[str, ...]]:
             yield f"`[{section}]`", f"`{name}`", default, effects[name]
 
 
-def effects_of(model: type[BaseModel]) -> dict[str, str]:
-    """Return what the docstring of a section says of each key: "`key`: what it does"."""
-    text = " ".join(inspect.cleandoc(model.__doc__ or "").split())
+def effects_of(described: Any) -> dict[str, str]:
+    """Return what a docstring says of each key or argument: "`key`: what it does"."""
+    text = " ".join(inspect.cleandoc(described.__doc__ or "").split())
     return dict(re.findall(r"`(\w+)`: (.*?)\.?(?= `\w+`: |$)", text))
 
 

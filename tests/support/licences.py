@@ -45,26 +45,32 @@ _FIELDS = ("License-Expression", "Classifier", "License")
 _LINE = re.compile(r"^- (\S+): (.+)$", re.M)
 
 
-def needed(name: str, extras: Sequence[str]) -> dict[str, Distribution]:
-    """What a package needs on this machine, directly or not, by name; without the package itself."""
-    found: dict[str, Distribution] = {}
-    asked, remaining = set(), [(name, tuple(extras))]
+def requirements(name: str, extras: Sequence[str]) -> dict[str, set[str]]:
+    """What a package needs on this machine, directly or not, by name, and what each of it needs."""
+    needs: dict[str, set[str]] = {}
+    seen, remaining = set(), [(name, tuple(extras))]
     while remaining:
         package, of = remaining.pop()
-        if (canonicalize_name(package), of) in asked:
+        if (canonicalize_name(package), of) in seen:
             continue
-        asked.add((canonicalize_name(package), of))
+        seen.add((canonicalize_name(package), of))
         try:
             metadata = distribution(package)
         except PackageNotFoundError as missing:
             raise SystemExit(f"{package} is not installed: make .venv/.test-installed") from missing
-        found[canonicalize_name(package)] = metadata
+        direct = needs.setdefault(canonicalize_name(package), set())
         for requirement in map(Requirement, metadata.requires or ()):
             marker = requirement.marker
             if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *of)):
+                direct.add(canonicalize_name(requirement.name))
                 remaining.append((requirement.name, tuple(sorted(requirement.extras))))
-    del found[canonicalize_name(name)]
-    return dict(sorted(found.items()))
+    return {package: direct - {package} for package, direct in sorted(needs.items())}
+
+
+def needed(name: str, extras: Sequence[str]) -> dict[str, Distribution]:
+    """What a package needs on this machine, directly or not, by name; without the package itself."""
+    names = requirements(name, extras)
+    return {package: distribution(package) for package in names if package != canonicalize_name(name)}
 
 
 def licence(package: Distribution) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -22,7 +23,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from support.licences import SHIPPED, needed
+from packaging.utils import canonicalize_name
+
+from support.licences import SHIPPED, licence, needed, requirements
 from tailbit.spark import jar
 
 if sys.version_info >= (3, 11):
@@ -31,6 +34,9 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
+_VERSIONS = {"CITATION.cff": "version: ", "deploy/helm/tailbit/Chart.yaml": "appVersion: "}
+"""Other papers that state the version, and the words before it."""
+
 GROUP, ARTIFACT = "io.github.tailbit", "tailbit-spark_2.13"
 _POM = """<?xml version="1.0" encoding="UTF-8"?>
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -93,6 +99,9 @@ def unready(tag: str, root: Path = ROOT) -> str:
     heading = changes(current, root).partition("\n")[0]
     if not heading or "unreleased" in heading:
         return f"CHANGELOG.md needs the heading '## {current} (the day of the release)'"
+    for paper, stated in _VERSIONS.items():
+        if f"{stated}{current}" not in (root / paper).read_text(encoding="utf-8").replace('"', ""):
+            return f"{paper} needs the line '{stated}{current}'"
     changed = _run(["git", "status", "--porcelain"], root)
     return f"these files are not committed:\n{changed}" if changed else ""
 
@@ -171,12 +180,24 @@ def repository(built: Path, checkout: Path, work: Path, into: Path, current: str
 
 
 def bill_of_materials(tools: Path, file: Path) -> None:
-    """Write what `tailbit[spark]` installs beside tailbit, in the versions that are tested together."""
+    """Write what `tailbit[spark]` installs: the versions that are tested together, and their licences."""
     packages = needed("tailbit", SHIPPED)
     pins = "".join(f"{name}=={package.version}\n" for name, package in packages.items())
     command = [str(tools / "cyclonedx-py"), "requirements", "--output-reproducible", "--mc-type", "library"]
     command += ["--pyproject", str(ROOT / "pyproject.toml"), "--of", "JSON", "-o", str(file.absolute()), "-"]
     _run(command, ROOT, given=pins)
+    bill = json.loads(file.read_text(encoding="utf-8"))
+    refs: dict[str, str] = {
+        canonicalize_name(part["name"]): part["bom-ref"]
+        for part in [bill["metadata"]["component"], *bill["components"]]
+    }
+    for component in bill["components"]:
+        component["licenses"] = [{"expression": licence(packages[canonicalize_name(component["name"])])}]
+    bill["dependencies"] = [
+        {"ref": refs[name], "dependsOn": sorted(refs[need] for need in needs)}
+        for name, needs in requirements("tailbit", SHIPPED).items()
+    ]
+    file.write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _digest(kind: str, file: Path) -> str:

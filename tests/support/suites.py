@@ -181,7 +181,12 @@ NIGHTLY = (
         ),
         (
             "Makefile",
+            "LICENSE",
+            "NOTICE",
+            "tests/support/licences.py",
             "tests/support/release.py",
+            "tailbit/spark/acceleration.py",
+            "tailbit/spark/helper.py",
             "tailbit/spark/jar.py",
             "tailbit/spark/java",
             "streaming/java/session.py",

@@ -41,7 +41,10 @@ def test_what_writes_an_index_or_accelerates_is_refused_by_name_on_another_syste
         lambda: job.run(path, once=True),
         lambda: tailbit.open(path).create_index("another", "upper(v)"),
         lambda: tailbit.open(path).drop_index("bounds"),
+        lambda: tailbit.open(path).where().to_delta(str(tmp_path / "view")),
         lambda: tailbit.spark.accelerate(session),
+        lambda: tailbit.spark.delete("t", "k = 1", spark=session),
+        lambda: tailbit.spark.upsert("t", session, on=["k"]),
     ):
         with pytest.raises(RequirementError, match=f"on Linux; this is {system}") as told:
             refused()

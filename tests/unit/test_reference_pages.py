@@ -66,13 +66,26 @@ def test_the_page_of_settings_is_made_from_the_code() -> None:
     assert text_of("docs/configuration.md") == configuration_page.page(), "run: make configuration-page"
 
 
+def rows_of(heading: str) -> list[list[str]]:
+    """The rows of the table below a heading of the page of settings, without its head."""
+    section = configuration_page.page().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
+
+
 def test_every_option_of_an_index_of_one_table_and_its_argument_is_a_setting() -> None:
-    rows = [line.split(" | ") for line in configuration_page.page().splitlines() if line.startswith("| `--")]
-    assert [row[0][2:] for row in rows] == [
-        f"`{p.opts[0]}`" for p in run.params if p.opts[0].startswith("--")
-    ]
+    rows = rows_of("An index of one table")
+    assert [row[0] for row in rows] == [f"`{p.opts[0]}`" for p in run.params if p.opts[0].startswith("--")]
     arguments = set(inspect.signature(start).parameters) - {"spark", "path"}
     assert {row[1].strip("`") for row in rows} - {""} == arguments
+
+
+@pytest.mark.parametrize(
+    ("heading", "some"), [("Other commands", "`--top`"), ("Arguments in Python", "`serve`")]
+)
+def test_every_option_and_argument_of_the_rest_says_what_it_does(heading: str, some: str) -> None:
+    rows = rows_of(heading)
+    assert some in {row[0] for row in rows}
+    assert [row for row in rows if len(row) != 4 or not row[3].strip()] == []
 
 
 @pytest.mark.parametrize("section", [Application, Defaults, TableEntry, IndexEntry])

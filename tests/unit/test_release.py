@@ -17,11 +17,15 @@ from tailbit.spark import jar
 
 VERSION = project()["version"]
 
+CHART = "deploy/helm/tailbit/Chart.yaml"
+
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout whose changelog dates the current version."""
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for paper in ("pyproject.toml", "CITATION.cff", CHART):
+        (tmp_path / paper).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / paper, tmp_path / paper)
     (tmp_path / "CHANGELOG.md").write_text(
         f"# Changes\n\n## {VERSION} (2026-12-01)\n\n- New.\n\n## 0.0.9\n\n- Old.\n"
     )
@@ -42,6 +46,8 @@ def test_a_committed_version_with_a_dated_section_is_ready_for_its_tag(checkout:
         ("v9.9.9", "more", "", f"pyproject.toml has version {VERSION}"),
         (f"v{VERSION}", "CHANGELOG.md", f"## {VERSION} (unreleased)\n", "CHANGELOG.md needs the heading"),
         (f"v{VERSION}", "CHANGELOG.md", "## 0.0.9\n", "CHANGELOG.md needs the heading"),
+        (f"v{VERSION}", "CITATION.cff", "version: 0.0.9\n", "CITATION.cff needs the line"),
+        (f"v{VERSION}", CHART, "appVersion: 0.0.9\n", f"{CHART} needs the line"),
         (
             f"v{VERSION}",
             "pyproject.toml",

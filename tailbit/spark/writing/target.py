@@ -24,6 +24,7 @@ from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import NotATableError, UsageError
 from tailbit.base.once import once
+from tailbit.base.system import check_system
 from tailbit.base.wording import quoted
 from tailbit.spark.compiled import java_object
 from tailbit.tables import compute as pc
@@ -126,6 +127,7 @@ class Target:
         wait: Any = None,
     ) -> Target:
         """Return the target of checked arguments (see `tailbit.spark.delete`)."""
+        check_system()
         return cls(
             _session(spark),
             sql_name(path_text("table", table)),
