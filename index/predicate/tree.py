@@ -210,6 +210,19 @@ def _nested(text: str) -> str:
     return f"({text})" if " AND " in text or " OR " in text else text
 
 
+def is_never_true(node: Node) -> bool:
+    """Return whether a condition is FALSE or NULL, whatever the values of its columns are.
+
+    >>> is_never_true(all_of([Constant(None), Constant(True)]))
+    True
+    """
+    if isinstance(node, (And, Or)):
+        return (any if isinstance(node, And) else all)(map(is_never_true, node.children))
+    if isinstance(node, Leaf):
+        return node.true == ValueSet()
+    return isinstance(node, Constant) and node.value is not True
+
+
 def columns_of(node: Node) -> tuple[Column, ...]:
     """Return the columns a predicate reads, each once, in order of appearance; cached per node."""
     if not isinstance(node, (And, Or)):

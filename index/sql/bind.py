@@ -166,8 +166,9 @@ class ConditionReader:
             return Constant(None if expression.value is None else bool(expression.value))
         if expression.type.name != "boolean":
             reason = f"{with_article(expression.type.sql)} is not a condition"
-            reason = reason if expression.type.name == "string" else mismatch(reason)
-            self.operands.refuse(reason, e, "Compare it with something.")
+            if expression.type.name == "string":
+                self.operands.refuse(reason, e, "Write column = 'a', or column IN ('a', 'b') for a list.")
+            self.operands.refuse(mismatch(reason), e, "Compare it with something.")
         if isinstance(expression, Ref):
             return leaf_of_truth(expression.column)
         if isinstance(expression, Call) and expression.depth > DEEPEST:

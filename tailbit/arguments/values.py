@@ -231,5 +231,6 @@ def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:
         return partition_values.parse_micros(when, zone) // 1000
     except ValueError as wrong:
         raise UsageError(
-            reason=f"{when!r} is not a time", hint="Write it like 2026-01-31T12:00:00 or 2026-01-31."
+            reason=f"{when!r} is not a time",
+            hint="Write it like 2026-01-31T12:00:00 or 2026-01-31; without it, the newest version is asked.",
         ) from wrong

@@ -366,9 +366,16 @@ def print_values(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
 
 
 def warn(answer: Answer) -> None:
-    """Print damage of the index on stderr: the answer is right, but slower than it could be."""
+    """Print damage of the index, past which the answer is right, and what NULL makes of a condition."""
     for damage in answer.damaged:
         click.echo(f"warning: {damage}; the data was read instead", err=True)
+    if "null" not in (answer.predicate or "").lower():
+        return
+    from tailbit.index.predicate.tree import is_never_true
+
+    if is_never_true(answer._selection.node):
+        hint = "a comparison with NULL is never true; write IS NULL or IS NOT NULL"
+        click.echo(f"note: the condition is true of no row, whatever the table holds: {hint}", err=True)
 
 
 def or_dash(value: Any) -> Any:

@@ -160,3 +160,31 @@ def test_a_newcomer_sees_the_commands_by_what_they_are_for() -> None:
         < places[2]
         < shown.index("  verify ")
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_noted"),
+    [
+        ("carrier = NULL", True),
+        ("carrier NOT IN ('UA', null)", True),
+        ("flight > 0 AND carrier <> NULL", True),
+        ("carrier = NULL OR flight > 0", False),
+        ("carrier IS NULL", False),
+        ("carrier IN ('UA', NULL)", False),
+        ("1 = 0", False),
+    ],
+)
+def test_a_condition_that_null_makes_true_of_no_row_is_noted(
+    tmp_path: Path, condition: str, is_noted: bool
+) -> None:
+    eight_flights(str(tmp_path / "flights"))
+    done = CliRunner().invoke(cli, ["count", str(tmp_path / "flights"), condition])
+    assert done.exit_code == 0
+    assert ("write IS NULL or IS NOT NULL" in done.stderr) == is_noted
+
+
+def test_a_run_that_has_nothing_to_do_says_so(tmp_path: Path) -> None:
+    eight_flights(str(tmp_path / "flights"))
+    asked = ["run", str(tmp_path / "flights"), "--columns", "carrier", "--once"]
+    assert "nothing to do" in CliRunner().invoke(cli, asked).stderr
+    assert CliRunner().invoke(cli, [*asked, "--quiet"]).output == ""
