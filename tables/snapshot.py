@@ -213,6 +213,21 @@ class FileList(Sequence[FileSlice], ABC):
             return [self[number] for number in numbers]
         return list(self._pieces(pc.take(self._with_stats, arrow_array(list(numbers), pa.int64()))))
 
+    def portion(self: Files, numbers: Sequence[int], with_stats: Collection[int]) -> Files:
+        """Return the list of the files at ascending row numbers, for another process.
+
+        `with_stats`: the numbers of the files that keep their statistics, which are most of a list's bytes.
+        """
+        rows = pc.take(self._stored.drop_columns(["stats", "origin"]), arrow_array(list(numbers), pa.int64()))
+        of_stats = [number if number in with_stats else None for number in numbers]
+        stats = pc.take(self.stats, arrow_array(of_stats, pa.int64())) if with_stats else None
+        field_ = self._stored.schema.field("stats")
+        stats = pa.nulls(len(rows), field_.type) if stats is None else stats
+        origin = pa.nulls(len(rows), pa.int64())
+        schema = self._stored.schema
+        columns = [*(rows[name] for name in rows.column_names), stats, origin]
+        return type(self)(pa.Table.from_arrays(columns, schema=schema), self._file)
+
     def _pieces(self, table: pa.Table) -> Iterator[FileSlice]:
         for batch in table.to_batches(max_chunksize=1024):
             for row in batch.to_pylist():

@@ -7,7 +7,7 @@ method imports what it needs, so that a process for one count imports no more.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
@@ -23,7 +23,7 @@ from tailbit.vacuumed import tells_vacuumed
 if TYPE_CHECKING:
     from tailbit.index.analytics.facets import Crosstab
     from tailbit.index.analytics.histogram import Bin
-    from tailbit.index.analytics.measures import Measure, Summary
+    from tailbit.index.analytics.measures import Aggregates, Measure, Summary
     from tailbit.index.grouping.groups import Groups
     from tailbit.index.query.recorded_counts import RecordedCounts
     from tailbit.index.query.selection import Selection
@@ -299,12 +299,11 @@ class Analysis:
         return list(dict.fromkeys(measures))
 
     def _measured(self, by: list[str | Condition], measures: list[Measure]) -> Measured:
-        from tailbit.index.analytics.measures import measured
         from tailbit.outputs.display import Measured
         from tailbit.outputs.frames import measured_table
 
         columns = self._keys(*by)
-        keys, counts, by_measure = measured(self._selection, columns, measures, self._recorded)
+        keys, counts, by_measure = self._aggregated(columns, measures).by_group(measures)
         values = [key[0] for key in keys] if len(by) == 1 else keys
         fields = list(self._selection.schema.arrow(columns))
         typed = {m.name: (m.arrow, by_measure[m]) for m in measures}
@@ -322,9 +321,15 @@ class Analysis:
 
     @tells_vacuumed
     def _measure(self, function: str, column: str | Condition) -> Any:
-        from tailbit.index.analytics.measures import Measure, measure
+        from tailbit.index.analytics.measures import Measure
 
-        return measure(self._selection, Measure(function, self._key(column)), self._recorded)
+        measure = Measure(function, self._key(column))
+        return self._aggregated([], [measure]).of_all(measure)
+
+    def _aggregated(self, by: Sequence[Column], measures: Sequence[Measure]) -> Aggregates:
+        from tailbit.index.analytics.measures import aggregated
+
+        return aggregated(self._selection, by, measures, self._recorded)
 
     def _keys(self, *columns: str | Condition) -> list[Column]:
         return [self._key(column) for column in columns]

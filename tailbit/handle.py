@@ -321,14 +321,14 @@ class Handle:
             or coverage.snapshot is not snapshot
             or coverage.trusted != trusted
         ):
-            accesses = [] if state is None else _accesses(state, snapshot.schema)
+            accesses = [] if state is None else accesses_of(state, snapshot.schema)
             coverage = cover(snapshot, self._table.storage, state, trusted, coverage, accesses)
             self._coverage = coverage
             self._stale = False
         return coverage
 
 
-def _accesses(state: IndexState, schema: Schema) -> list[Access]:
+def accesses_of(state: IndexState, schema: Schema) -> list[Access]:
     """Return how the definitions of an index serve conditions on other columns than their own."""
     definitions = state.settings.definitions
     if all(definition.is_of_column for definition in definitions):

@@ -268,6 +268,19 @@ class _Groups:
             self.counts[number] += count
         return numbers
 
+    def join(self, other: _Groups) -> list[int]:
+        """Add the groups of other rows; return the number here of each."""
+        numbers = []
+        for value, count, keys in zip(other.numbers, other.counts, other.keys, strict=True):
+            # NaN of another process is another object.
+            number = self.numbers.setdefault(tuple(_one_nan(list(value))), len(self.counts))
+            if number == len(self.counts):
+                self.counts.append(0)
+                self.keys.append(keys)
+            self.counts[number] += count
+            numbers.append(number)
+        return numbers
+
     def in_order(self) -> list[int]:
         """Return the group numbers by falling count, ties in key order; NULL is least."""
         return sorted(range(len(self.counts)), key=lambda n: (-self.counts[n], self.keys[n]))
@@ -360,6 +373,14 @@ class _Column:
             group_totals = Totals(self.column, n, added)
             self.totals[group] = self.totals[group] + group_totals if group in self.totals else group_totals
 
+    def join(self, other: _Column, numbers: Sequence[int]) -> None:
+        """Add the aggregates of other rows; `numbers`: the number here of each of their groups."""
+        for group, totals in other.totals.items():
+            number = numbers[group]
+            self.totals[number] = self.totals[number] + totals if number in self.totals else totals
+        for group, ends in other.ends.items():
+            self.widen(numbers[group], *ends)
+
     def tell(self, function: str, groups: int) -> list[Any]:
         """Return an aggregate by group; None if all rows of a group are NULL."""
         if function in ("sum", "avg"):
@@ -373,52 +394,73 @@ class _Column:
         return values
 
 
-def measured(
+@dataclass
+class Aggregates:
+    """Aggregates of some rows by group, or of all of them as one group; those of other rows can be added."""
+
+    groups: _Groups
+    columns: Sequence[_Column]
+
+    def add(self, other: Aggregates) -> None:
+        """Add aggregates of other rows, by the same columns."""
+        numbers = self.groups.join(other.groups) if self.groups.columns else [0]
+        for mine, theirs in zip(self.columns, other.columns, strict=True):
+            mine.join(theirs, numbers)
+
+    def of_all(self, measure: Measure) -> Any:
+        """Return an aggregate of all rows; None if there is no value that is not NULL.
+
+        Raises:
+            AggregateError: a sum or an average is beyond its type.
+        """
+        return _one(self.columns, measure).tell(measure.function, 1)[0]
+
+    def by_group(
+        self, measures: Sequence[Measure]
+    ) -> tuple[list[tuple[Any, ...]], list[int], dict[Measure, list[Any]]]:
+        """Return the groups (most frequent first), their row counts, and aggregates by group.
+
+        Raises:
+            AggregateError: a sum or an average is beyond its type.
+        """
+        groups, order = self.groups, self.groups.in_order()
+        results = {m: _one(self.columns, m).tell(m.function, len(groups.counts)) for m in measures}
+        keys = list(groups.numbers)
+        return (
+            [keys[n] for n in order],
+            [groups.counts[n] for n in order],
+            {measure: [values[n] for n in order] for measure, values in results.items()},
+        )
+
+
+def aggregated(
     selection: Selection,
     by: Sequence[Column],
     measures: Sequence[Measure],
     recorded: RecordedCounts | None = None,
-) -> tuple[list[tuple[Any, ...]], list[int], dict[Measure, list[Any]]]:
-    """Return the groups by columns `by` (most frequent first), their row counts, and aggregates by group.
+) -> Aggregates:
+    """Return the aggregates of a selection by the groups of columns `by`; without any, of all its rows.
 
-    `recorded`: the value counts of the index, if they describe this source.
+    `recorded`: the value counts of the index, if they describe this source. Cost: a column without postings
+    is read at the rows; extremes of the whole table are read only in files whose statistics leave open
+    whether they hold an extreme.
 
     Raises:
         ColumnTypeError: a sum or an average of a column that is not numeric, or a column without keys.
-        AggregateError: a sum or an average is beyond its type.
     """
     columns = _columns(measures)
     groups, spaces = _Groups(by), selection.coverage.spaces
-    if all(is_counted(spaces, column) for column in (*by, *(of.column for of in columns))):
+    if not by:
+        for of in columns:
+            if is_counted(spaces, of.column):
+                of.add_groups(count_groups(selection, [of.column], recorded))
+            else:
+                _read_whole(selection, of)
+    elif all(is_counted(spaces, column) for column in (*by, *(of.column for of in columns))):
         _counted(selection, recorded, by, columns, groups)
     else:
         _read(Rows.of(selection), by, columns, groups)
-    order = groups.in_order()
-    results = {m: _one(columns, m).tell(m.function, len(groups.counts)) for m in measures}
-    keys = list(groups.numbers)
-    return (
-        [keys[n] for n in order],
-        [groups.counts[n] for n in order],
-        {measure: [values[n] for n in order] for measure, values in results.items()},
-    )
-
-
-def measure(selection: Selection, asked: Measure, recorded: RecordedCounts | None) -> Any:
-    """Return an aggregate of all rows; None if there is no value that is not NULL.
-
-    Cost: if the column has no postings, it is read at the rows; extremes of the whole table are read only in
-    files whose statistics leave open whether they hold an extreme.
-
-    Raises:
-        ColumnTypeError: a sum or an average of a column that is not numeric, or a column without keys.
-        AggregateError: a sum or an average is beyond its type.
-    """
-    (aggregates,) = _columns([asked])
-    if is_counted(selection.coverage.spaces, asked.column):
-        aggregates.add_groups(count_groups(selection, [asked.column], recorded))
-    else:
-        _read_whole(selection, aggregates)
-    return aggregates.tell(asked.function, 1)[0]
+    return Aggregates(groups, columns)
 
 
 @dataclass(frozen=True)

@@ -106,15 +106,7 @@ class _Grouping:
         groups = list(self._of_spaces_and_data())
         if len(groups) == 1 and len(self.columns) == 1 and not groups[0].columns[0].segments:
             return self._of_one(groups[0], ordered)
-        merged = [
-            _merged([of.columns[n] for of in groups], self.columns[n], self.key_types[n])
-            for n in range(len(self.columns))
-        ]
-        codes = [np.concatenate([_NONE, *of_column]) for _, of_column in merged]
-        counts = np.concatenate([_NONE, *(of.counts for of in groups)])
-        dictionaries = [dictionary for dictionary, _ in merged]
-        codes, counts = fold(codes, [len(dictionary.keys) for dictionary in dictionaries], counts)
-        return Groups(self.columns, dictionaries, codes, counts, self.steps)
+        return sum_of_groups(self.columns, groups, self.steps)
 
     def _of_one(self, groups: Combinations, ordered: bool) -> Groups:
         """Return groups of distinct keys as they are, sorted only if asked for."""
@@ -216,6 +208,21 @@ class _Grouping:
         if len(self.columns) == 1:
             keys, counts = tally.keys()
             yield Combinations([Coded(keys, np.arange(len(keys)))], counts)
+
+
+def sum_of_groups(
+    columns: Sequence[Column], groups: Sequence[Combinations], steps: Sequence[Step] = ()
+) -> Groups:
+    """Add up groups of different rows; the keys of each part are distinct and in order, or of segments."""
+    merged = [
+        _merged([of.columns[n] for of in groups], column, key_type_of_column(column))
+        for n, column in enumerate(columns)
+    ]
+    codes = [np.concatenate([_NONE, *of_column]) for _, of_column in merged]
+    counts = np.concatenate([_NONE, *(of.counts for of in groups)])
+    dictionaries = [dictionary for dictionary, _ in merged]
+    codes, counts = fold(codes, [len(dictionary.keys) for dictionary in dictionaries], counts)
+    return Groups(columns, dictionaries, codes, counts, steps)
 
 
 _FEW = 4

@@ -101,6 +101,11 @@ class Groups:
         whole = len(self.columns) == 1 and len(codes) == len(values)
         return values if whole else [values[code] for code in codes.tolist()]
 
+    def combinations(self) -> Combinations:
+        """Return the groups without the keys that none of them has."""
+        pairs = zip(self.keys, self.codes, strict=True)
+        return Combinations([Coded(of.keys, codes).of_used() for of, codes in pairs], self.counts)
+
     @property
     def nulls(self) -> int:
         """Return the number of rows that are NULL in the only column."""

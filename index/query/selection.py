@@ -259,6 +259,13 @@ class Selection:
             return 0
         return len({search.slice_.path for search in self._hits_and_scans[1]})
 
+    @property
+    def bytes_scanned(self) -> int:
+        """Return the bytes of the files of `files_scanned`."""
+        if self.counted_by_index is not None:
+            return 0
+        return sum({search.slice_.path: search.slice_.size for search in self._hits_and_scans[1]}.values())
+
     def count(self) -> int:
         """Count the rows where the predicate is TRUE.
 

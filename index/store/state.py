@@ -21,18 +21,21 @@ from typing import Any, cast
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ForeignIndexError, MalformedLogError
 from tailbit.index.kinds.files import FILES, RecordedFiles
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.kind import Kind, R, kind_of
 from tailbit.index.kinds.ledger import LEDGER
-from tailbit.index.kinds.schemas import Kinds
+from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_from_arrow
 from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.postings.segment import Segment
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Version
 from tailbit.tables.storage import Storage, at_once
 
@@ -80,6 +83,27 @@ def check_files(paths: Iterable[str], ledger: Ledger | None, number: int) -> Non
 _NO_SETTINGS = "it is a Delta table without the settings of an index"
 
 
+@dataclass(frozen=True, eq=False)
+class IndexPortion:
+    """What an index records of some data files, and the index files that questions about them read.
+
+    It travels to other processes, which read the index files by their names: an index file never changes, so
+    that all processes answer from the same state of the index, whatever is committed meanwhile.
+    """
+
+    storage: Storage
+    path: str
+    files: Sequence[IndexFile]
+    settings: Settings
+    ledger: Ledger | None
+    seq: int
+    records: pa.Table
+
+    def state(self) -> IndexState:
+        """Return the state of an index that has no other data files. Cost: no file is read."""
+        return IndexState(self.storage, self.path, self.files, KINDS, threading.RLock(), self)
+
+
 class IndexState:
     """The live files of an index, and the records read from these files, cached.
 
@@ -95,7 +119,13 @@ class IndexState:
     """
 
     def __init__(
-        self, storage: Storage, path: str, files: Iterable[IndexFile], kinds: Kinds, lock: threading.RLock
+        self,
+        storage: Storage,
+        path: str,
+        files: Iterable[IndexFile],
+        kinds: Kinds,
+        lock: threading.RLock,
+        portion: IndexPortion | None = None,
     ) -> None:
         self.storage = storage
         self.path = path
@@ -109,10 +139,24 @@ class IndexState:
         self.settings: Settings
         self.ledger: Ledger | None
         self.seq: int
+        if portion is not None:
+            self.settings, self.ledger, self.seq = portion.settings, portion.ledger, portion.seq
+            self._readers[FILES] = RecordedFiles(portion.records)
+            return
         heads = at_once(storage, [partial(SETTINGS.reader, self), partial(LEDGER.reader, self)])
         for take, rows in zip((self._take_settings, self._take_ledger), heads, strict=True):
             take(rows)
         check_files(self.files, self.ledger, self._number)
+
+    def portion(self, rows: Longs) -> IndexPortion:
+        """Return the portion of some data files; `rows`: their numbers in the table of records."""
+        records = pc.take(self.recorded.table(), arrow_array(rows))
+        spaces = set(pc.unique(records["space"]).to_pylist()) - {None}
+        paths = [segment.path for space in spaces for segment in self.segments_of(space)]
+        elsewhere = (POSTINGS, VALUE_COUNTS.name, FILES.name, *_HEADS)
+        paths += [path for path in self.files if kind_of(path) not in elsewhere]
+        files = tuple(self.files[path] for path in paths)
+        return IndexPortion(self.storage, self.path, files, self.settings, self.ledger, self.seq, records)
 
     def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
         """Return the live files of one kind.

@@ -19,10 +19,21 @@ if TYPE_CHECKING:
 
     from tailbit.arguments.conditions import Condition
     from tailbit.spark.acceleration import Acceleration
+    from tailbit.spark.table import SparkTable
     from tailbit.spark.writing.deletion import Deletion
     from tailbit.spark.writing.upsert import Upsert
 
-__all__ = ["accelerate", "acceleration_conf", "delete", "locate", "register", "report", "sql", "upsert"]
+__all__ = [
+    "accelerate",
+    "acceleration_conf",
+    "delete",
+    "locate",
+    "open",
+    "register",
+    "report",
+    "sql",
+    "upsert",
+]
 
 
 def accelerate(
@@ -79,6 +90,41 @@ def report(spark: SparkSession) -> DataFrame:
     return spark.sql("SELECT * FROM tailbit_report()")
 
 
+def open(
+    spark: SparkSession,
+    path: str,
+    index: str | None = None,
+    at_least: int | None = None,
+    max_staleness: float | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    task_bytes: int | None = None,
+) -> SparkTable:
+    """Open a table whose questions are answered by the executors of a session.
+
+    For tables that no single machine should answer for: `where(...)` of the result has the words of
+    `tailbit.open` and gives its answers, `count`, `facets`, `top`, `distinct`, `min`, `max` and so on, at one
+    version and at any lag; `dataframe(columns)` gives the rows. The driver holds what log and index record of
+    files; postings and data are read by tasks, which send counts and groups. Executors need this release of
+    tailbit, and reach table and index by the same path; `storage_options` travel with the code of the tasks.
+
+    `task_bytes`: bytes of postings and data from which on a question is a job, by default 64 MiB; one with
+    less to read is answered by the driver, and with 0 none is. `explain()["evaluated"]` says what was chosen.
+
+    Raises:
+        UsageError: the session is one of Spark Connect, or an argument is not of its type.
+        NotATableError: no table of a known format at `path`.
+        NoIndexError: `index` was given and there is none.
+    """
+    from tailbit.api import open_indexed
+    from tailbit.arguments.values import whole
+    from tailbit.spark.portions import TASK_BYTES
+    from tailbit.spark.table import spark_table
+
+    size = TASK_BYTES if task_bytes is None else whole("task_bytes", task_bytes)
+    table = open_indexed(path, index, at_least, max_staleness, storage_options)
+    return spark_table(spark, table, index, storage_options, size)
+
+
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
     """Register `spark.read.format("tailbit")` and the SQL function `tailbit_locate` with a session.
 
@@ -102,7 +148,6 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
     try:
         from tailbit.spark.compiled import active, plan_each_query_anew
         from tailbit.spark.locating import register_functions
-        from tailbit.spark.session import session_zone
         from tailbit.spark.source import source_with
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "pyspark":
@@ -110,7 +155,7 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
         remedy = "Install it: pip install 'tailbit[spark]'."
         raise RequirementError(reason="pyspark is not installed", remedy=remedy) from None
     with active(spark):
-        spark.dataSource.register(source_with(options, session_zone(spark)))
+        spark.dataSource.register(source_with(options, spark))
     plan_each_query_anew(spark)
     register_functions(spark)
 

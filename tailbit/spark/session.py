@@ -36,6 +36,12 @@ def session_zone(spark: SparkSession) -> str:
     return known_zone("spark.sql.session.timeZone", zone or "UTC")
 
 
+def cores_of(spark: SparkSession) -> int:
+    """Return the cores that a session's executors have now; 1 over Connect, which does not tell."""
+    context = None if not hasattr(spark, "_jsparkSession") else spark.sparkContext
+    return 1 if context is None else context.defaultParallelism
+
+
 _OF_DELTA = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 """Field metadata that only Delta uses; Spark's own reader of Delta removes it too."""
 

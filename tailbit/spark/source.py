@@ -4,39 +4,37 @@ The predicate is an option, so it is known before anything is planned. Filter pu
 4.2.0 would reuse the pushed filters for other scans of the same relation, which would lose rows.
 
 Each query reads one version: that of option `version` or `asOf`, else the head when the query is planned,
-even if a view or a DataFrame is older (see `fresh`). The planner finds the matching rows; the workers read
-data files only, never the index.
+even if a view or a DataFrame is older (see `fresh`). The planner divides the files of that version, and each
+task finds the matching rows of its own by the index, and reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
+from tailbit import __version__
 from tailbit.answer import Answer
-from tailbit.api import open_indexed
+from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.values import split_names, wrong_type
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import SchemaError, UsageError
 from tailbit.outputs.frames import batch_reader
 from tailbit.spark.compiled import active
-from tailbit.spark.session import spark_schema, told_plainly, without_traceback
+from tailbit.spark.portions import Division, packed, unpacked
+from tailbit.spark.session import cores_of, session_zone, spark_schema, told_plainly, without_traceback
 from tailbit.tables import open_table
-from tailbit.tables.model import Column, FileSlice, Version
+from tailbit.tables.model import Column, Version
 from tailbit.tables.parquet.rows import fetch
-from tailbit.tables.positions import bitmap_of, positions_in
-from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 from tailbit.tables.table import Table
 from tailbit.vacuumed import told_rows, vacuumed_told
 
@@ -51,10 +49,6 @@ _NO_TABLE = "CREATE TABLE … USING tailbit cannot work: Spark 4.2 keeps no path
 _VIEW_INSTEAD = (
     "In SQL: CREATE TEMPORARY VIEW name USING tailbit OPTIONS (path '…'), which reads the head in each query."
 )
-
-_TASK_ROWS = 1_000_000
-_TASK_BYTES = 64 << 20
-"""Limits of a task: its rows, and the bytes of its files; a single file may exceed both."""
 
 
 class TailbitSource(DataSource):
@@ -72,6 +66,9 @@ class TailbitSource(DataSource):
     zone = "UTC"
     """Time zone of predicates if the load has no option timeZone."""
 
+    cores = 1
+    """Cores of the executors, by which a large table is divided into tasks."""
+
     format = "tailbit"
 
     @classmethod
@@ -82,7 +79,7 @@ class TailbitSource(DataSource):
     @told_plainly
     def schema(self) -> StructType:
         """Return the table's columns, or those in option `columns`, with types and nullability."""
-        answer = self._answer()
+        _, answer = self._opened()
         if {"version", "asof"} & self._checked_options().keys():
             self._pinned = answer.version
         self._inferred = spark_schema(*_columns(answer, self._names()))
@@ -98,7 +95,7 @@ class TailbitSource(DataSource):
         """
         names = self._names()
         try:
-            answer = self._answer()
+            table, answer = self._opened()
             own = spark_schema(*_columns(answer, names))
         except SchemaError as wrong:
             if self._inferred is None or self._pinned is not None:
@@ -113,7 +110,7 @@ class TailbitSource(DataSource):
                 'Leave .schema(...) out; option columns takes some of the columns, such as "carrier, dest".'
             )
             raise UsageError(reason=reason, hint=hint)
-        return TailbitReader(answer, names, schema, answer._selection.storage.options)
+        return TailbitReader(table, answer, names, schema, self.cores)
 
     @told_plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -140,7 +137,7 @@ class TailbitSource(DataSource):
             raise UsageError(reason="format tailbit was given no path", hint=hint)
         return given
 
-    def _answer(self) -> Answer:
+    def _opened(self) -> tuple[IndexedTable, Answer]:
         options = self._checked_options()
         version, zone = options.get("version"), options.get("timezone", self.zone)
         stores = dict(self.storage_options)
@@ -148,34 +145,37 @@ class TailbitSource(DataSource):
         if "now" in options:
             now = _micros(options["now"])
             table._clock = lambda: now
-        return table.where(
+        answer = table.where(
             options.get("where"),
             version=version if self._pinned is None else self._pinned,
             as_of=options.get("asof") if self._pinned is None else None,
             zone=zone,
             partition_zone=options.get("partitiontimezone"),
         )
+        return table, answer
 
 
-def source_with(options: StorageOptions, session_zone: str) -> type[TailbitSource]:
+def source_with(options: StorageOptions, spark: SparkSession) -> type[TailbitSource]:
     """Return the data source class of a session.
 
-    The storage options and the time zone are pickled with the class.
+    The storage options, the time zone and the cores are pickled with the class.
     """
 
     class TailbitSourceOfSession(TailbitSource):
         storage_options = options
-        zone = session_zone
+        zone = session_zone(spark)
+        cores = cores_of(spark)
 
     return TailbitSourceOfSession
 
 
 @lru_cache
-def _source_of_answers(options: StorageOptions) -> type[TailbitSource]:
+def _source_of_answers(options: StorageOptions, executor_cores: int) -> type[TailbitSource]:
     """Return the data source of answers, which leaves that of the session as the user registered it."""
 
     class TailbitAnswers(TailbitSource):
         storage_options = options
+        cores = executor_cores
         format = "tailbit_answer" if options == NO_OPTIONS else f"tailbit_answer_{uuid4().hex}"
 
     return TailbitAnswers
@@ -191,7 +191,7 @@ def data_frame(answer: Answer, spark: SparkSession, columns: list[str] | None) -
         raise wrong_type("spark", spark, "a SparkSession")
     selection = answer._selection
     named = None if columns is None else selection.schema.resolve_all(columns)
-    source = _source_of_answers(selection.storage.options)
+    source = _source_of_answers(selection.storage.options, cores_of(spark))
     registered = _REGISTERED.setdefault(spark, set())
     if source.name() not in registered:
         with active(spark):
@@ -236,10 +236,10 @@ def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.
 
 
 @dataclass
-class TaskRows(InputPartition):
-    """The files that one task reads, each with its matching positions as a serialized bitmap."""
+class PackedPortion(InputPartition):
+    """The files that one task evaluates and reads: a portion of the rows, packed."""
 
-    files: list[tuple[FileSlice, bytes]]
+    portion: bytes
 
 
 @dataclass(frozen=True)
@@ -256,57 +256,43 @@ class Loaded:
 
 
 class TailbitReader(DataSourceReader):
-    """The reader that finds matching rows when Spark plans, and reads them in tasks.
+    """The reader whose tasks find the matching rows of some files and read them.
 
-    Once pickled, the reader holds no index.
+    When Spark plans, files that have no such row are left out as far as that takes no task to find out. Once
+    pickled, the reader holds no index.
     """
 
     def __init__(
-        self, answer: Answer, names: list[str] | None, schema: StructType, options: StorageOptions
+        self, table: IndexedTable, answer: Answer, names: list[str] | None, schema: StructType, cores: int
     ) -> None:
-        self._answer_of_plan: Answer | None = answer
-        self._loaded = Loaded(answer._path, answer.version, options)
-        self._storage: Storage = answer._selection.storage
+        self._planned: tuple[IndexedTable, Answer] | None = (table, answer)
+        self._loaded = Loaded(answer._path, answer.version, answer._selection.storage.options)
         self._columns, self._arrow = _columns(answer, names)
-        self._schema = schema
+        self._schema, self._cores, self._release = schema, cores, __version__
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_answer_of_plan": None}
+        return {**self.__dict__, "_planned": None}
 
     @told_plainly
     def partitions(self) -> list[InputPartition]:
-        """Return the files with matching rows, in path order, packed into tasks."""
-        assert self._answer_of_plan is not None
-        with vacuumed_told(self._answer_of_plan):
-            return self._packed(self._answer_of_plan)
-
-    @staticmethod
-    def _packed(answer: Answer) -> list[InputPartition]:
-        packed: list[InputPartition] = []
-        rows = size = 0
-        for hit in answer._selection.hits():
-            bits = bitmap_of(hit.positions)
-            full = rows + len(bits) > _TASK_ROWS or size + hit.slice_.size > _TASK_BYTES
-            if not packed or full:
-                packed.append(TaskRows([]))
-                rows = size = 0
-            rows, size = rows + len(bits), size + hit.slice_.size
-            packed[-1].files.append((replace(hit.slice_, stats=None), bits.serialize()))
-        return packed or [TaskRows([])]
+        """Return the files that may have matching rows, row space by row space, packed into tasks."""
+        assert self._planned is not None
+        table, answer = self._planned
+        with vacuumed_told(answer), table._lock:
+            division = Division.of(table, answer._selection)
+            portions = division.portions(self._cores, whole=False)
+            return [PackedPortion(packed(portion)) for portion in portions] or [PackedPortion(b"")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task, in the order of path and position."""
-        assert isinstance(partition, TaskRows)
+        """Yield the rows of a task, in the order of path and position in each row space."""
+        assert isinstance(partition, PackedPortion)
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        tables = (
-            table.rename_columns(self._arrow.names).cast(schema)
-            for slice_, bits in partition.files
-            for table in fetch(
-                self._storage,
-                slice_,
-                self._columns,
-                positions_in(BitMap.deserialize(bits)).astype(np.uint64),
-            )
-        )
         with without_traceback():
-            yield from batch_reader(schema, told_rows(self._loaded, tables))
+            rows = told_rows(self._loaded, self._tables(partition.portion)) if partition.portion else iter(())
+            yield from batch_reader(schema, (table.cast(schema) for table in rows))
+
+    def _tables(self, data: bytes) -> Iterator[pa.Table]:
+        portion = unpacked(data, self._loaded.options, self._release)
+        for hit in portion.hits():
+            for table in fetch(portion.storage, hit.slice_, self._columns, hit.positions):
+                yield table.rename_columns(self._arrow.names)

@@ -49,6 +49,7 @@ def page() -> str:
         "## Spark\n\nA session of your own keeps an index, or asks it.",
         _of_function("tailbit.streaming.start", tailbit.streaming.start),
         _of_function("tailbit.streaming.job.failure_of", failure_of),
+        _of_function("tailbit.spark.open", tailbit.spark.open),
         _of_function("tailbit.spark.register", tailbit.spark.register),
         _of_function("tailbit.spark.sql", tailbit.spark.sql),
         _of_function("tailbit.spark.locate", tailbit.spark.locate),
