@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from tailbit.api import IndexedTable
 from tailbit.base.errors import PredicateError, SchemaError
+from tailbit.index.grouping.dictionary import python_values
 from tailbit.index.model import Definition, Standing
 from tailbit.index.predicate.tree import columns_of
 from tailbit.index.query.candidates import candidate_numbers
@@ -86,7 +88,8 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     Files that the index does not cover are always among them.
     """
     used = _understood(handle, request)
-    selection = _bound(handle, request, _conjunction([request.where[n] for n in used]))._selection
+    answer, is_first = _first_rows(handle, request, used)
+    selection = answer._selection
     files = selection.snapshot.files
     # Files that are not covered are read whole.
     numbers = sorted({*candidate_numbers(selection), *selection.to_scan})
@@ -96,6 +99,7 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
         "keep": [decoded(path) for path in candidates["path"].to_pylist()],
         "used": used,
         "total": len(files),
+        "first": is_first,
     }, b""
 
 
@@ -193,8 +197,8 @@ def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     if not request.columns:
         raise Declined("malformed", "columns: none is named")
     used = _of_bitmaps(handle, request)
-    answer = _bitmaps_alone(_bound(handle, request, _conjunction([request.where[n] for n in used])))
-    selection = answer._selection
+    answer, is_first = _first_rows(handle, request, used)
+    selection = _bitmaps_alone(answer)._selection
     if answer.count() > request.most:
         raise Declined("many-rows", f"{answer.count()}, more than {request.most}")
     columns = selection.schema.resolve_all(request.columns)
@@ -211,7 +215,45 @@ def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
             raise Declined("many-bytes", f"rows of more than {MOST_ROW_BYTES} bytes")
     head, data = _sent(pa.concat_tables(tables))
     read = {"files": len(hits), "of": len(selection.snapshot.files)}
-    return {**head, **estimates, **read, "used": used}, data
+    return {**head, **estimates, **read, "used": used, "first": is_first}, data
+
+
+def _first_rows(handle: IndexedTable, request: Request, used: Sequence[int]) -> tuple[Answer, bool]:
+    """Return the answer of some conjuncts, and whether it is only of the first rows by a column, with ties.
+
+    That needs all conjuncts, and bitmaps that tell each row and its value: then the counts of the values tell
+    the last one that is wanted.
+    """
+    text = _conjunction([request.where[n] for n in used])
+    answer, first = _bound(handle, request, text), request.first
+    if first is None or len(used) < len(request.where):
+        return answer, False
+    column = answer._key(first.by)
+    try:
+        _decline_column(column)
+        _bitmaps_alone(answer)
+    except Declined:
+        return answer, False
+    posted = column.partition or answer._selection.coverage.posts_everywhere(column.id)
+    if not posted or answer.count() <= first.most:
+        return answer, False
+    groups = answer._groups(first.by)
+    keys, counts, nulls = groups.keys_of(), groups.counts, groups.nulls
+    if nulls:
+        keys, counts = keys[1:], counts[1:]
+    missing = first.most - (nulls if first.nulls_first else 0)
+    if missing > counts.sum():
+        return answer, False
+    among, values = [f"{first.by} IS NULL"] if first.nulls_first and nulls else [], []
+    if missing > 0:
+        place = int(np.searchsorted(np.cumsum(counts[:: -1 if first.descending else 1]), missing))
+        key = keys[len(keys) - 1 - place : len(keys) - place] if first.descending else keys[place : place + 1]
+        values = python_values(key, groups.key_type(), column)
+        if isinstance(values[0], str) and values[0].encode() != key[0].as_py():
+            return answer, False
+        among.append(f"{first.by} {'>=' if first.descending else '<='} ?")
+    restricted = _conjunction([*filter(None, [text]), " OR ".join(among)])
+    return _bound(handle, request, restricted, values), True
 
 
 def _sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
@@ -237,7 +279,7 @@ def _of_bitmaps(handle: IndexedTable, request: Request) -> list[int]:
             for column in columns_of(bind(request.where[number], selection.schema))
         )
     ]
-    if not used:
+    if not used and (request.where or not request.first):
         raise Declined("not-exact", "no condition is told by bitmaps alone")
     return used
 
@@ -246,7 +288,7 @@ def _understood(handle: IndexedTable, request: Request) -> list[int]:
     """Return the numbers of the conjuncts that are understood."""
     schema = _bound(handle, request, None)._selection.schema
     used = [number for number, text in enumerate(request.where) if _refusal(schema, text) is None]
-    if not used:
+    if not used and (request.where or not request.first):
         raise Declined("nothing-understood")
     return used
 
@@ -319,9 +361,15 @@ def _zoned(column: Column) -> str | None:
     return f"{column.label} depends on the time zone of the session" if is_zoned else None
 
 
-def _bound(handle: IndexedTable, request: Request, text: str | None, may_lack_index: bool = False) -> Answer:
-    """Return the answer to a condition at the requested version, of the requested table."""
-    answer = handle.where(text, version=request.version)
+def _bound(
+    handle: IndexedTable,
+    request: Request,
+    text: str | None,
+    values: Sequence[Any] = (),
+    may_lack_index: bool = False,
+) -> Answer:
+    """Return the answer to a condition, with values for its `?`, of the requested version and table."""
+    answer = handle.where(text, values or None, version=request.version)
     if reason := _NO_INDEX.get(handle._standing()):
         if not may_lack_index:
             raise Declined(reason)

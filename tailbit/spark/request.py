@@ -57,12 +57,34 @@ class Declined(Exception):
 
 
 @dataclass(frozen=True)
+class First:
+    """The first `most` rows by a column, with those of the last one's value: no others are wanted."""
+
+    by: str
+    most: int
+    descending: bool
+    nulls_first: bool
+
+    @classmethod
+    def of(cls, given: object) -> First:
+        """Return the field of a request.
+
+        Raises:
+            ValueError: it lacks a field, or one is not of its type.
+        """
+        types = {"by": str, "most": int, "descending": bool, "nulls_first": bool}
+        if not isinstance(given, dict) or {name: type(value) for name, value in given.items()} != types:
+            raise ValueError("first: by, most, descending and nulls_first")
+        return cls(**given)
+
+
+@dataclass(frozen=True)
 class Request:
     """A request whose fields have their types.
 
     `cores`: of the session. `files`: those that Delta has listed for the scan; 0 before it has. `share`: the
     most of Spark's own time that rows may take; above 1, costs do not matter to files either.
-    `or_files`: where rows are declined, the reply names the files.
+    `or_files`: where rows are declined, the reply names the files. `first`: none where all rows are wanted.
     """
 
     want: str
@@ -80,6 +102,7 @@ class Request:
     files: int = 0
     share: float = 0.7
     or_files: bool = False
+    first: First | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Request:
@@ -108,7 +131,8 @@ class Request:
         given_lists: dict[str, Any] = {name: (*value,) for name, value in lists.items()}
         pairs = tuple((function, column) for function, column in measures)
         fields: dict[str, Any] = {**texts, **numbers, **given_lists, "measures": pairs, "options": options}
-        return cls(**fields, share=share, or_files=or_files)
+        first = None if given.get("first") is None else First.of(given["first"])
+        return cls(**fields, share=share, or_files=or_files, first=first)
 
 
 def _is_of_texts(value: object, type_: type[list[Any]]) -> bool:

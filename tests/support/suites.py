@@ -68,6 +68,7 @@ NIGHTLY = (
             "integration/test_acceleration_calendar.py",
             "integration/test_acceleration_costs.py",
             "integration/test_acceleration_explained.py",
+            "integration/test_acceleration_first.py",
             "integration/test_acceleration_joins.py",
             "integration/test_acceleration_kept.py",
             "integration/test_acceleration_keys.py",

@@ -189,6 +189,19 @@ def test_rows_that_are_declined_have_the_files_in_their_place(helper: Helper, ta
     assert "instead" not in helper.ask("rows", table, "k LIKE 'k%'", **{**asked, "or_files": False})
 
 
+def test_rows_may_be_the_first_by_a_column_with_those_of_the_last_value(helper: Helper, table: str) -> None:
+    keys = [key for n in range(FILES) for key in rows(n)["k"].to_pylist()]
+    first = {"by": "k", "most": 2, "descending": True, "nulls_first": False}
+    asked = {"columns": ["k"], "most": ROWS, "first": first}
+    reply = helper.ask("rows", table, **asked)
+    least = sorted(keys, reverse=True)[1]
+    assert Counter(reply["rows"]["k"].to_pylist()) == Counter(key for key in keys if key >= least)
+    assert reply["first"]
+    assert set(helper.ask("files", table, **asked)["keep"]) == paths_with(table, f"k >= '{least}'")
+    assert helper.reason("rows", table, **{**asked, "first": {**first, "by": "d"}}) == "many-rows"
+    assert helper.reason("rows", table, **{**asked, "first": {**first, "most": "2"}}) == "malformed"
+
+
 def test_rows_come_with_what_they_take_and_what_a_scan_takes(helper: Helper, table: str) -> None:
     reply = helper.ask("rows", table, "k = 'k1-2'", columns=["v"], most=100)
     assert (reply["files"], reply["of"]) == (1, FILES)

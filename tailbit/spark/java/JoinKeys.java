@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InterpretedMutableProjection;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
@@ -95,9 +96,7 @@ final class JoinKeys {
     boolean isFirst = equal.left().references().subsetOf(below.get(0).outputSet());
     Expression own = isFirst ? equal.left() : equal.right();
     Expression key = isFirst ? equal.right() : equal.left();
-    for (int place = 0; place < below.size() - 1 && own != null; place++) {
-      own = below(below.get(place), below.get(place + 1), own);
-    }
+    own = ofLast(below, own);
     if (own == null || !isOf(own, relation)) {
       return null;
     }
@@ -111,6 +110,38 @@ final class JoinKeys {
       keys.add(new Literal(null, key.dataType()));
     }
     return new In(own, IndexedAnswer.seq(keys));
+  }
+
+  /** Returns an expression of what the first node of a path shows as one of the last, or null. */
+  static Expression ofLast(List<LogicalPlan> path, Expression shown) {
+    Expression own = shown;
+    for (int place = 0; place < path.size() - 1 && own != null; place++) {
+      own = below(path.get(place), path.get(place + 1), own);
+    }
+    return own;
+  }
+
+  /** Returns an expression in which subqueries of one row that is answered already are its values. */
+  static Expression withValues(Expression expression) {
+    return expression.transformUp(new NodeChange<Expression>(JoinKeys::valueOf));
+  }
+
+  private static Expression valueOf(Expression expression) {
+    if (!(expression instanceof ScalarSubquery subquery && subquery.children().isEmpty())) {
+      return null;
+    }
+    LogicalPlan plan = subquery.plan();
+    Expression shown = plan.output().apply(0);
+    while (plan instanceof Project && shown != null) {
+      shown = below(plan, shown);
+      plan = plan.children().apply(0);
+    }
+    IndexedAnswer answer = IndexedAnswer.of(plan);
+    if (answer == null || answer.rows.size() != 1 || shown == null || !isOf(shown, plan)) {
+      return null;
+    }
+    Set<Object> values = values(shown, answer, (LogicalRelation) plan);
+    return new Literal(values.isEmpty() ? null : values.iterator().next(), shown.dataType());
   }
 
   private static boolean isOf(Expression expression, LogicalPlan relation) {

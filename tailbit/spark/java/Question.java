@@ -30,6 +30,7 @@ final class Question {
   private final List<String> texts = new ArrayList<>();
   private final Set<String> left = new LinkedHashSet<>();
   private final Words words;
+  private String firstBy;
   private boolean selects;
 
   Question(Scan scan, Map<String, Object> note) throws Declined {
@@ -44,7 +45,7 @@ final class Question {
     checkScan();
     for (Expression filter : scan.filters()) {
       try {
-        texts.add(words.of(filter));
+        texts.add(words.of(JoinKeys.withValues(filter)));
         selects |= !(filter instanceof IsNotNull);
       } catch (Declined notInWords) {
         left.add(notInWords.detail);
@@ -57,6 +58,16 @@ final class Question {
       } catch (Declined notInWords) {
         // The join stands where it stood.
         continue;
+      }
+    }
+    if (scan.first() != null && left.isEmpty() && scan.implied().isEmpty()) {
+      try {
+        Words.checkCalendar(scan.first().column().dataType());
+        firstBy = words.of(scan.first().column());
+        selects = true;
+      } catch (Declined notInWords) {
+        // All rows are asked for.
+        firstBy = null;
       }
     }
     note.put("asked", texts.stream().map(Question::shortened).toList());
@@ -104,7 +115,7 @@ final class Question {
     columns.forEach(question.withArray("columns")::add);
     try {
       Helper.Reply reply = waited(question);
-      noteUsed(reply.head().path("used"));
+      noteUsed(reply.head());
       for (String told : List.of("rows_ms", "spark_ms", "files", "of")) {
         note.put(told, reply.head().path(told).asLong());
       }
@@ -229,19 +240,22 @@ final class Question {
       }
       paths.add(path.asText());
     }
-    noteUsed(reply.path("used"));
+    noteUsed(reply);
     return paths;
   }
 
   /** Notes which filters the helper has understood. */
-  private void noteUsed(JsonNode numbers) {
+  private void noteUsed(JsonNode reply) {
     List<String> used = new ArrayList<>();
-    for (JsonNode number : numbers) {
+    for (JsonNode number : reply.path("used")) {
       if (number.asInt(-1) >= 0 && number.asInt() < texts.size()) {
         used.add(texts.get(number.asInt()));
       }
     }
     texts.stream().filter(text -> !used.contains(text)).map(Question::shortened).forEach(left::add);
+    if (reply.path("first").asBoolean()) {
+      used.add("the first " + scan.first().most() + " by " + firstBy);
+    }
     note.put("asked", used.stream().map(Question::shortened).toList());
   }
 
@@ -266,7 +280,8 @@ final class Question {
 
   /** Returns a question with what the costs of Spark's own scan depend on. */
   private ObjectNode withCosts(String want) {
-    return withFilters(want).put("cores", cores()).put("share", Settings.mostShare());
+    ObjectNode question = withFilters(want).put("cores", cores()).put("share", Settings.mostShare());
+    return firstBy == null ? question : scan.first().asked(question, firstBy);
   }
 
   private ObjectNode asked(String want) {

@@ -20,7 +20,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * A scan of a Delta table at one version, what is filtered and what is shown of it.
  *
  * `planned`: the files that Delta lists at the version; none where Delta has not listed them yet. `pin`: the version
- * that Delta would then pin. `implied`: conditions that no filter of the plan is, but that rows satisfy which it needs.
+ * that Delta would then pin. `implied`: conditions that no filter of the plan is, but that rows satisfy which it needs. `first`: the rows
+ * that it needs, where these are the first by a column.
  */
 record Scan(
     LogicalRelation relation,
@@ -29,14 +30,15 @@ record Scan(
     Pin pin,
     List<NamedExpression> shown,
     List<Expression> filters,
-    List<Expression> implied) {
+    List<Expression> implied,
+    FirstRows first) {
   /** Returns the scan that a plan filters and projects, at the version that Delta has pinned, or null. */
   static Scan below(LogicalPlan plan) {
     var operation = PhysicalOperation.unapply(plan);
     if (operation.isDefined()
         && operation.get()._3() instanceof LogicalRelation relation
         && location(relation) instanceof PreparedDeltaFileIndex planned) {
-      return new Scan(relation, planned, planned, null, list(operation.get()._1()), list(operation.get()._2()), List.of());
+      return new Scan(relation, planned, planned, null, list(operation.get()._1()), list(operation.get()._2()), List.of(), null);
     }
     return null;
   }
@@ -48,14 +50,14 @@ record Scan(
         && operation.get()._3() instanceof LogicalRelation relation
         && location(relation) instanceof TahoeLogFileIndex log
         && log.partitionFilters().isEmpty()) {
-      return new Scan(relation, log, null, new Pin(log), list(operation.get()._1()), list(operation.get()._2()), List.of());
+      return new Scan(relation, log, null, new Pin(log), list(operation.get()._1()), list(operation.get()._2()), List.of(), null);
     }
     return null;
   }
 
-  /** Returns the scan with conditions that its wanted rows satisfy besides the filters. */
-  Scan implied(List<Expression> conditions) {
-    return new Scan(relation, at, planned, pin, shown, filters, conditions);
+  /** Returns the scan of the rows that a plan needs, of which its relation is the last of a path. */
+  Scan above(List<LogicalPlan> path) {
+    return new Scan(relation, at, planned, pin, shown, filters, JoinKeys.of(path), FirstRows.of(path));
   }
 
   /** Returns how many files Delta has listed for the scan, or has in the table as far as it is known; else 0. */
@@ -74,7 +76,7 @@ record Scan(
 
   /** Returns the scan at the version that Delta would pin. */
   Scan pinned() {
-    return new Scan(relation, pin.snapshot(), null, pin, shown, filters, implied);
+    return new Scan(relation, pin.snapshot(), null, pin, shown, filters, implied, first);
   }
 
   /** Returns the files of the scan at the pinned version, which are listed when somebody asks for them. */

@@ -5,6 +5,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -15,10 +16,12 @@ import scala.runtime.BoxedUnit;
  * The scans of a plan and its subqueries, each with its topmost filters and the aggregate over them.
  *
  * Small tables with filters come first: what is answered of them says, by joins, which rows of the others are wanted.
+ * So do subqueries whose values are in the filters of others.
  */
 final class Targets {
   private static final Comparator<Scan> SELECTIVE_AND_SMALL_FIRST =
-      Comparator.comparing((Scan scan) -> scan.filters().stream().allMatch(filter -> filter instanceof IsNotNull))
+      Comparator.comparing((Scan scan) -> scan.filters().stream().anyMatch(filter -> filter.exists(ScalarSubquery.class::isInstance)))
+          .thenComparing(scan -> scan.filters().stream().allMatch(filter -> filter instanceof IsNotNull))
           .thenComparing(Scan::bytes);
 
   private Targets() {}
@@ -49,7 +52,7 @@ final class Targets {
       if (top != null) {
         Scan scan = below(top, kind);
         boolean isOnce = occurrences(changed, relation) == 1;
-        LogicalPlan answer = change.of(top, isOnce ? scan.implied(JoinKeys.of(path)) : scan, place);
+        LogicalPlan answer = change.of(top, isOnce ? scan.above(path) : scan, place);
         var replaced = new NodeChange<LogicalPlan>(node -> node == top ? answer : null);
         changed = answer == top ? changed : changed.transformDownWithSubqueries(replaced);
       }
