@@ -57,19 +57,22 @@ def _daemon(folder: Path, said: str, command: list[str], options: str = JAVA) ->
 
 
 @contextmanager
-def standalone_cluster(folder: Path) -> Iterator[str]:
-    """A master and a worker of two cores; the URL of the master."""
-    port, *shown = free_ports(3)
+def standalone_cluster(folder: Path, workers: int = 1) -> Iterator[str]:
+    """A master and workers of two cores; the URL of the master."""
+    port, shown = free_ports(2)
     run = str(SPARK / "bin" / "spark-class")
     master = [run, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
-    master += ["--port", str(port), "--webui-port", str(shown[0])]
+    master += ["--port", str(port), "--webui-port", str(shown)]
     url = f"spark://127.0.0.1:{port}"
-    worker = [run, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "2"]
-    worker += ["--memory", "2g", "--webui-port", str(shown[1]), "--work-dir", str(folder / "work"), url]
-    with (
-        _daemon(folder, "I have been elected leader", master),
-        _daemon(folder, "Successfully registered with", worker),
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_daemon(folder, "I have been elected leader", master))
+        for number in range(workers):
+            place = folder / f"worker-{number}"
+            place.mkdir()
+            worker = [run, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "2"]
+            worker += ["--memory", "2g", "--webui-port", str(free_ports(1)[0])]
+            worker += ["--work-dir", str(place / "work"), url]
+            stack.enter_context(_daemon(place, "Successfully registered with", worker))
         yield url
 
 

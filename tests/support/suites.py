@@ -150,8 +150,18 @@ NIGHTLY = (
     ),
     Suite(
         "executors in processes of their own, and a cluster that is silent",
-        ("fault/test_executors.py", "fault/test_silent_cluster.py"),
-        ("streaming", "checkpoints", "index/write", "tables/storage"),
+        ("fault/test_executors.py", "fault/test_silent_cluster.py", "fault/test_questions_on_a_cluster.py"),
+        (
+            "streaming",
+            "checkpoints",
+            "index/write",
+            "index/query",
+            "index/grouping",
+            "tables/storage",
+            "tailbit/spark/portions.py",
+            "tailbit/spark/table.py",
+            "tests/support/cluster_questions.py",
+        ),
     ),
     Suite(
         "an indexer that is killed or hangs, of one table and of many",
