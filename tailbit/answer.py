@@ -7,8 +7,9 @@ which is imported when first needed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     import polars
     from pyspark.sql import DataFrame, SparkSession
 
-    from tailbit.tables.model import VersionName
+    from tailbit.index.query.explain import Account
+    from tailbit.tables.model import Column, VersionName
     from tailbit.tables.parquet.rows import Positions
 
 _SHOWN = 200
@@ -384,22 +386,49 @@ class Answer(Analysis):
         >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
-        from tailbit.index.analytics.facets import count_groups
+        counted = self._keys(*expression_texts("facets", facets))
+        read_columns = [self._selection.schema.resolve(name) for name in names("columns", columns)]
+        question = partial(explained, counted=counted, columns=read_columns, recorded=self._recorded)
+        return self._explanation([question(self._selection)], bool(counted), bool(read_columns))
+
+    def _explanation(self, portions: Sequence[Explained], facets: bool, columns: bool) -> Mapping[str, Any]:
+        """Return the explanation by that of the selection, or by those of its portions."""
         from tailbit.index.analytics.unserved import unserved
         from tailbit.index.query.explain import explain
-        from tailbit.index.query.read import ways_of
         from tailbit.outputs.display import Explanation
 
         account = {
-            **explain(self._selection, self._covered),
+            **explain(self._selection, self._covered, [of_portion.account for of_portion in portions]),
             **self._version_names(),
             "not_used": unserved(self._selection, self._zone),
         }
-        counted = self._keys(*expression_texts("facets", facets))
-        read_columns = [self._selection.schema.resolve(name) for name in names("columns", columns)]
-        if counted:
-            groups = count_groups(self._selection, counted, self._recorded)
-            account["facets"] = [step.account() for step in groups.steps]
-        if read_columns:
-            account["read"] = ways_of(self._selection, read_columns)
+        if facets:
+            account["facets"] = [step for of_portion in portions for step in of_portion.steps]
+        if columns:
+            account["read"] = [method for of_portion in portions for method in of_portion.methods]
         return Explanation(account)
+
+
+class Explained(NamedTuple):
+    """What an explanation adds up: an account, the steps of facets, and the methods of reading."""
+
+    account: Account
+    steps: list[dict[str, Any]]
+    methods: list[dict[str, Any]]
+
+
+def explained(
+    selection: Selection,
+    counted: Sequence[Column],
+    columns: Sequence[Column],
+    recorded: RecordedCounts | None = None,
+) -> Explained:
+    """Explain a selection or a portion of one, with facets of columns and the reading of others."""
+    from tailbit.index.analytics.facets import count_groups
+    from tailbit.index.query.explain import Account
+    from tailbit.index.query.read import ways_of
+
+    account = Account.of(selection)
+    steps = count_groups(selection, counted, recorded).steps if counted else ()
+    methods = ways_of(selection, columns) if columns else []
+    return Explained(account, [step.account() for step in steps], methods)

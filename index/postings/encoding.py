@@ -45,6 +45,11 @@ class Encoding:
     bytes: int = 0
     rows: int = 0
 
+    def __add__(self, other: Encoding) -> Encoding:
+        """Return the postings of both, which are of different row spaces."""
+        sums = (self.keys + other.keys, self.sparse_keys + other.sparse_keys, self.bytes + other.bytes)
+        return Encoding(*sums, self.rows + other.rows)
+
     @property
     def form(self) -> Form | None:
         """Return the form, or None if no posting is stored."""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
+from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.postings.encoding import encoding_of
+from tailbit.index.postings.encoding import Encoding, encoding_of
 from tailbit.index.predicate.pruning import first_ruled_out
 from tailbit.index.predicate.tree import And, Constant, Node, Or, columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
@@ -41,8 +42,40 @@ class Outcome(enum.Enum):
     """The file is not covered by the index and was read."""
 
 
-def explain(selection: Selection, covered_version: Version | None) -> Mapping[str, Any]:
-    """Return a JSON-able account of one answer.
+@dataclass(frozen=True)
+class Account:
+    """An account of an answer, or of a portion of one: what `explain` adds up.
+
+    `files`: accounts by path. `touched`: bytes read by path of a segment. `conditions`: by text, the indexes.
+    """
+
+    files: Mapping[str, dict[str, Any]]
+    files_scanned: int
+    touched: Mapping[str, int]
+    conditions: Sequence[tuple[str, dict[str, Any]]]
+    encodings: Mapping[str, Encoding]
+    took: float
+
+    @classmethod
+    def of(cls, selection: Selection) -> Account:
+        """Return the account of a selection. Cost: answers it, then evaluates each leaf once more."""
+        begun = time.perf_counter()
+        matching = {hit.slice_.path: len(hit.positions) for hit in selection.hits()}
+        rechecked = {hit.slice_.path for hit in selection.read_hits if hit.source is HitSource.RECHECK}
+        took = (time.perf_counter() - begun) * 1e3
+        files: dict[str, dict[str, Any]] = {}
+        for space, _ in selection.bounds:
+            files |= _covered_files(selection, space, matching, rechecked)
+        files |= _uncovered_files(selection, files.keys())
+        conditions = [(render(node), indexes) for node, indexes in served(selection)]
+        touched, encodings = _segments(selection), _encodings(selection)
+        return cls(files, selection.files_scanned, touched, conditions, encodings, took)
+
+
+def explain(
+    selection: Selection, covered_version: Version | None, accounts: Sequence[Account]
+) -> Mapping[str, Any]:
+    """Return a JSON-able account of one answer. `accounts`: that of the selection, or those of its portions.
 
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
     covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
@@ -52,32 +85,37 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     of its postings, keys, sparse keys, bytes, bytes per row), `damaged`, `set_aside` (a line for each
     unreadable part of the log that was not used), `took_ms` (ms to find the rows; near 0 if they were found
     before). `by` names, for a pruned file, the part of the predicate that none of its rows can satisfy (for
-    an uncovered file also the proof); for a rechecked file, the condition that left rows open. Cost: answers
-    the question, then evaluates each leaf once more.
+    an uncovered file also the proof); for a rechecked file, the condition that left rows open.
     """
-    begun = time.perf_counter()
-    matching = {hit.slice_.path: len(hit.positions) for hit in selection.hits()}
-    rechecked = {hit.slice_.path for hit in selection.read_hits if hit.source is HitSource.RECHECK}
-    took = (time.perf_counter() - begun) * 1e3
-    files: dict[str, dict[str, Any]] = {}
-    for space, _ in selection.bounds:
-        files |= _covered_files(selection, space, matching, rechecked)
-    files |= _uncovered_files(selection, files.keys())
-    touched = _segments(selection)
+    files = {path: file for account in accounts for path, file in account.files.items()}
+    touched = {path: size for account in accounts for path, size in account.touched.items()}
+    encodings = {label: Encoding() for account in accounts for label in account.encodings}
+    conditions: dict[str, dict[str, Any]] = {}
+    for account in accounts:
+        for label, encoding in account.encodings.items():
+            encodings[label] += encoding
+        for text, indexes in account.conditions:
+            lists = conditions.setdefault(text, {"condition": text, "by": [], "also": []})
+            lists["by"] += [name for name in indexes["by"] if name not in lists["by"]]
+            lists["also"] += [name for name in indexes["also"] if name not in lists["also"]]
+    for lists in conditions.values():
+        lists["also"] = [name for name in lists["also"] if name not in lists["by"]]
+    paths = selection.snapshot.files.paths.to_pylist()
+    uncovered = [number for number, path in enumerate(paths) if not files[path]["covered"]]
     return {
         "version": selection.version,
         "covered_version": covered_version,
         "predicate": render(selection.node),
         "count": sum(int(f["matching"]) for f in files.values()),
         "files": [files[path] for path in sorted(files)],
-        "files_scanned": selection.files_scanned,
+        "files_scanned": sum(account.files_scanned for account in accounts),
         "segments": len(touched),
         "bytes_touched": sum(touched.values()),
-        "conditions": [{"condition": render(node), **account} for node, account in served(selection)],
-        "encodings": _encodings(selection),
+        "conditions": list(conditions.values()),
+        "encodings": {label: encodings[label].account() for label in sorted(encodings)},
         "damaged": [str(d) for d in selection.damaged],
-        "set_aside": selection.snapshot.set_aside(selection.to_scan),
-        "took_ms": round(took, 3),
+        "set_aside": selection.snapshot.set_aside(uncovered),
+        "took_ms": round(sum(account.took for account in accounts), 3),
     }
 
 
@@ -224,7 +262,7 @@ def _segments(selection: Selection) -> dict[str, int]:
     }
 
 
-def _encodings(selection: Selection) -> dict[str, dict[str, object]]:
+def _encodings(selection: Selection) -> dict[str, Encoding]:
     """Return the encoding of the postings of each index that serves the predicate.
 
     The key is the label of the column, or the name of an index of expressions or of several terms.
@@ -234,7 +272,7 @@ def _encodings(selection: Selection) -> dict[str, dict[str, object]]:
     labels = {d.id: d.name for d in selection.coverage.definitions if d.id in serving}
     labels |= {c.id: c.label for c in columns_of(selection.node)}
     encodings = {label: encoding_of(segments, id_) for id_, label in labels.items()}
-    return {label: encodings[label].account() for label in sorted(encodings) if encodings[label].keys}
+    return {label: encoding for label, encoding in encodings.items() if encoding.keys}
 
 
 def render(node: Node) -> str:

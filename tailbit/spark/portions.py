@@ -143,15 +143,16 @@ class Division:
             return self.selection.bytes_scanned
         return int(self._sizes[self.files].sum())
 
-    def portions(self, cores: int | None, whole: bool) -> Iterator[Portion]:
+    def portions(self, cores: int | None, whole: bool, every: bool = False) -> Iterator[Portion]:
         """Yield portions, each of files of row spaces that follow one another.
 
         `cores`: those of the executors, which get few tasks each; None for portions worth a task at most.
-        `whole`: for questions that read postings rather than data: a row space is not divided.
+        `whole`: for questions that read postings rather than data: a row space is not divided. `every`: also
+        files that have no row of the selection.
         """
         coverage = self.selection.coverage
         chosen = np.zeros(len(self._sizes), dtype=bool)
-        chosen[self.files] = True
+        chosen[slice(None) if every else self.files] = True
         spaces = [space.files[chosen[space.files]] for space in coverage.spaces]
         weights = self._sizes.copy()
         if whole:

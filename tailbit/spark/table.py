@@ -20,9 +20,10 @@ from pyspark.errors import PySparkException
 
 from tailbit import __version__
 from tailbit.analysis import Analysis
-from tailbit.answer import Answer
+from tailbit.answer import Answer, explained
 from tailbit.api import IndexedTable
-from tailbit.arguments.conditions import Condition
+from tailbit.arguments.conditions import Condition, expression_texts
+from tailbit.arguments.values import names
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ClusterError, CorruptIndexError, RequirementError, UsageError
 from tailbit.index.analytics.facets import count_groups
@@ -149,12 +150,21 @@ class SparkAnswer(Analysis):
     def explain(
         self, facets: Iterable[str | Condition] = (), columns: Iterable[str] = ()
     ) -> Mapping[str, Any]:
-        """Explain as `Answer.explain` does; `evaluated`: where a count is, in how many tasks, and why."""
+        """Explain as `Answer.explain` does; `evaluated`: where a count is, in how many tasks, and why.
+
+        The explanation is made where the count is.
+        """
+        counted = self._keys(*expression_texts("facets", facets))
+        read_columns = [self._selection.schema.resolve(name) for name in names("columns", columns)]
         portions, touched = self._divided(())
-        place = "driver" if portions is None else "executors"
-        tasks = 0 if portions is None else len(portions)
+        place, tasks = ("driver", 0) if portions is None else ("executors", len(portions))
         evaluated = {"by": place, "tasks": tasks, "bytes": touched, "task_bytes": self._task_bytes}
-        return {**self._answer.explain(facets, columns), "evaluated": evaluated}
+        if portions is None:
+            return {**self._answer.explain(facets, columns), "evaluated": evaluated}
+        question = partial(explained, counted=counted, columns=read_columns)
+        explanations = self._evaluated(question, "explain the answer", every=True)
+        account = self._answer._explanation(explanations, bool(counted), bool(read_columns))
+        return {**account, "evaluated": evaluated}
 
     @tells_vacuumed
     def _groups(self, *columns: str | Condition, ordered: bool = True) -> Groups:
@@ -175,23 +185,27 @@ class SparkAnswer(Analysis):
             first.add(other)
         return first
 
-    def _divided(self, columns: Sequence[Column]) -> tuple[list[Portion] | None, int]:
+    def _divided(self, columns: Sequence[Column], every: bool = False) -> tuple[list[Portion] | None, int]:
         """Return the portions for a job, None if the driver answers by itself; and the bytes to be read.
 
-        They are at least these bytes where it is a job.
+        They are at least these bytes where it is a job. `every`: the portions of all files.
         """
         with self._indexed._lock:
             division = Division.of(self._indexed, self._selection, self._task_bytes)
             touched = division.postings + division.bytes_of_data(columns)
             if touched < self._task_bytes:
                 return None, touched
-            return list(division.portions(cores_of(self._spark), whole=True)), touched
+            return list(division.portions(cores_of(self._spark), whole=True, every=every)), touched
 
     def _evaluated(
-        self, question: Callable[[Selection], R], purpose: str, columns: Sequence[Column] = ()
+        self,
+        question: Callable[[Selection], R],
+        purpose: str,
+        columns: Sequence[Column] = (),
+        every: bool = False,
     ) -> list[R]:
         """Return the answers to a question about the selection as a whole, or about each of its portions."""
-        portions, _ = self._divided(columns)
+        portions, _ = self._divided(columns, every)
         if not portions:
             return [question(self._selection)]
         options = self._selection.storage.options

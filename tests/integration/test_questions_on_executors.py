@@ -37,7 +37,10 @@ def test_executors_answer_as_one_process_does(spark: Any, path: str, version: in
     there, here = tailbit.spark.open(spark, path, task_bytes=0), tailbit.open(path)
     condition = random.Random(version).choice(CONDITIONS[1:])
     asked, judged = (table.where(condition, version=version) for table in (there, here))
-    assert asked.explain()["evaluated"]["by"] == "executors"
+    account, expected_account = asked.explain(["s"], ["x"]), judged.explain(["s"], ["x"])
+    assert account["evaluated"]["by"] == "executors"
+    assert account["files"] == expected_account["files"]
+    assert account.keys() - expected_account.keys() == {"evaluated"}
     assert repr(told(asked)) == repr(told(judged)), condition
     columns = ["k", "s", "day"]
     expected = rows_of(row.values() for row in judged.read(columns).to_pylist())

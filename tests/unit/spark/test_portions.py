@@ -19,6 +19,7 @@ from tailbit.errors import RequirementError, UnusableStorageError
 from tailbit.index.analytics.facets import count_groups
 from tailbit.index.grouping.grouping import sum_of_groups
 from tailbit.index.postings.layout import NAME as POSTINGS
+from tailbit.index.query.explain import Account, explain
 from tailbit.spark.portions import Division, Portion, packed, unpacked
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
@@ -75,6 +76,18 @@ def test_portions_have_the_rows_and_groups_of_the_selection_at_each_version(
             for number in range(len(columns)):
                 assert summed.keys_of(number).equals(whole_groups.keys_of(number)), (version, names)
             assert np.array_equal(summed.counts, whole_groups.counts)
+
+
+@pytest.mark.parametrize("condition", ["s = 's1' AND k < 60", "x > 3 OR s IS NULL", "upper(s) = 'S2'"])
+def test_explanations_of_portions_add_up_to_that_of_the_answer(table: IndexedTable, condition: str) -> None:
+    for version in (1, 4, 7):
+        answer = table.where(condition, version=version)
+        division = Division.of(table, answer._selection, 0)
+        given = [sent(portion) for portion in division.portions(None, whole=True, every=True)]
+        accounts = [Account.of(portion.division().selection) for portion in given]
+        judged = {**explain(answer._selection, 4, [Account.of(answer._selection)]), "took_ms": 0}
+        ours = {**explain(answer._selection, 4, accounts), "took_ms": 0, "bytes_touched": 0}
+        assert ours == {**judged, "bytes_touched": 0}
 
 
 def test_portions_leave_out_the_rows_that_deletion_vectors_hide(tmp_path: Path) -> None:
