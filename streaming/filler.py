@@ -37,7 +37,7 @@ from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.recovery import LogState, Verdict, lineage_holds, uncounted_after
 from tailbit.index.maintenance.rebuild import build_extent_of, lacking, swap_rebuilt
-from tailbit.index.maintenance.requirements import Wanted, wanted_of
+from tailbit.index.maintenance.requirements import Requirements, requirements_of
 from tailbit.index.model import Definition, FileRecord, Ledger, LedgerState, Settings
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
@@ -217,7 +217,7 @@ class Filler:
         except (CommitGapError, VersionNotFoundError):
             # The planner opens a round.
             return None
-        required = wanted_of(stand.settings.definitions, snapshot.schema)
+        required = requirements_of(stand.settings.definitions, snapshot.schema)
         if self._stand is None or not self._stand.holds(stand):
             self._listed(stand, required)
         works = self._next_works(snapshot, required, ledger)
@@ -244,7 +244,7 @@ class Filler:
             return None
         return _Stand(state, state.settings, ledger.lineage)
 
-    def _listed(self, stand: _Stand, required: Wanted) -> None:
+    def _listed(self, stand: _Stand, required: Requirements) -> None:
         """Make the list of the files to fill, the next one last."""
         unfilled = lacking(stand.state, required)
         rows = unfilled.fillable(stand.lineage)
@@ -253,7 +253,7 @@ class Filler:
         self._filling = tuple(d.name for d in stand.settings.definitions if d.id in ids) or self._filling
         self._stand = stand
 
-    def _next_works(self, snapshot: Snapshot, required: Wanted, ledger: Ledger) -> tuple[Repost, ...]:
+    def _next_works(self, snapshot: Snapshot, required: Requirements, ledger: Ledger) -> tuple[Repost, ...]:
         """Take files that still lack a definition from the list until a step is full; return their work.
 
         A file whose record differs from the covered version is left to the batches. A file whose row space is
@@ -276,7 +276,7 @@ class Filler:
     def _is_merged(self, work: Repost) -> bool:
         return work.record.space in self._at_work.merging
 
-    def _finished(self, stand: _Stand, required: Wanted) -> None:
+    def _finished(self, stand: _Stand, required: Requirements) -> None:
         """Note that nothing is left; rebuilt definitions take the place of those that they replace."""
         if len(lacking(stand.state, required).fillable(stand.lineage)):
             return

@@ -52,7 +52,7 @@ from tailbit.index.maintenance.rebuild import (
     rebuild,
     swap_rebuilt,
 )
-from tailbit.index.maintenance.requirements import wanted_of
+from tailbit.index.maintenance.requirements import requirements_of
 from tailbit.index.model import FileRecord
 from tailbit.index.sql.terms import indexed_columns_of, kept_columns
 from tailbit.index.store.table import MetadataTable
@@ -284,7 +284,7 @@ class Indexer:
             for promoted in promoted_since(self._index.state.settings.definitions, schema):
                 rebuild(self._index, promoted.name, schema)
             template = template_of(self._table, self._index, schema, plan.lineage, end.stands_at)
-            required = wanted_of(self._index.state.settings.definitions, schema)
+            required = requirements_of(self._index.state.settings.definitions, schema)
             recorded = self._recorded_of(changes)
             files = self._files(changes, recorded, start, end)
             works = plan_work(files, recorded, required.of, plan.lineage)

@@ -16,7 +16,7 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.index.maintenance.rebuild import left_to_fill
-from tailbit.index.maintenance.requirements import wanted_of
+from tailbit.index.maintenance.requirements import requirements_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.model import Version, after
@@ -179,7 +179,7 @@ class Planner:
         """
         snapshot = self._table.snapshot(base.version)
         files = snapshot.files
-        required = wanted_of(self._index.state.settings.definitions, snapshot.schema)
+        required = requirements_of(self._index.state.settings.definitions, snapshot.schema)
         count = size = 0
         for number in range(base.file or 0, len(files)):
             slice_ = files[number]

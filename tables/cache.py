@@ -68,7 +68,7 @@ class Cache(Generic[K, V]):
     def __init__(self, limit: int, dropped: Callable[[V], object] | None = None) -> None:
         self._limit, self._size = limit, 0
         self._dropped = dropped
-        self._held: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: K, load: Callable[[], tuple[V, int]]) -> V:
@@ -76,30 +76,30 @@ class Cache(Generic[K, V]):
 
         Two threads may both load the same key.
         """
-        held = self.held(key)
+        held = self.cached(key)
         if held is not None:
             return held
         value, size = load()
         return self.hold(key, value, size)
 
-    def held(self, key: K) -> V | None:
+    def cached(self, key: K) -> V | None:
         """Return the cached value of a key and mark it as just used; None if the key is not cached."""
         with self._lock:
-            held = self._held.get(key)
+            held = self._entries.get(key)
             if held is None:
                 return None
-            self._held.move_to_end(key)
+            self._entries.move_to_end(key)
             return held[0]
 
     def hold(self, key: K, value: V, size: int = 1) -> V:
         """Cache a value, unless another thread has cached the key first; return `value`."""
         gone: list[V] = []
         with self._lock:
-            if key not in self._held:
-                self._held[key] = (value, size)
+            if key not in self._entries:
+                self._entries[key] = (value, size)
                 self._size += size
-            while self._size > self._limit and len(self._held) > 1:
-                _, (oldest, size_of_oldest) = self._held.popitem(last=False)
+            while self._size > self._limit and len(self._entries) > 1:
+                _, (oldest, size_of_oldest) = self._entries.popitem(last=False)
                 self._size -= size_of_oldest
                 gone.append(oldest)
         if self._dropped is not None:
@@ -110,7 +110,7 @@ class Cache(Generic[K, V]):
     def take(self, key: K) -> V | None:
         """Drop a key and return its value, which nobody else has then; None if the key is not cached."""
         with self._lock:
-            held = self._held.pop(key, None)
+            held = self._entries.pop(key, None)
             if held is None:
                 return None
             self._size -= held[1]
@@ -119,21 +119,21 @@ class Cache(Generic[K, V]):
     def items(self) -> list[tuple[K, V]]:
         """Return all entries, least recently used first, without marking any as used."""
         with self._lock:
-            return [(key, value) for key, (value, _) in self._held.items()]
+            return [(key, value) for key, (value, _) in self._entries.items()]
 
     def size(self, keys: Callable[[K], bool]) -> int:
         """Return the total size of the entries whose key `keys` accepts. Cost: a pass over all keys."""
         with self._lock:
-            return sum(size for key, (_, size) in self._held.items() if keys(key))
+            return sum(size for key, (_, size) in self._entries.items() if keys(key))
 
     def clear(self) -> None:
         """Drop all entries: the next question reads again."""
         with self._lock:
-            self._held.clear()
+            self._entries.clear()
             self._size = 0
 
     def forget(self, keys: Callable[[K], bool]) -> None:
         """Drop the entries whose key `keys` accepts. Cost: a pass over all keys."""
         with self._lock:
-            for key in [key for key in self._held if keys(key)]:
-                self._size -= self._held.pop(key)[1]
+            for key in [key for key in self._entries if keys(key)]:
+                self._size -= self._entries.pop(key)[1]

@@ -74,7 +74,7 @@ def matching(segment: Segment, column: str, ranges: KeyRanges) -> list[BitMap]:
         CorruptIndexError: the segment is damaged.
     """
     if ranges.points is not None and _are_looked_up(segment, column, len(ranges.points)):
-        wanted = sorted_keys.Wanted(ranges.points)
+        wanted = sorted_keys.LookupKeys(ranges.points)
         return lookup.covered(segment, column, wanted)
     many = united(segment, column, ranges.sure)
     return segment.cover(column, ranges.sure) if many is None else [many]

@@ -41,7 +41,7 @@ class KeyValues:
         if call.name not in COSTLY:
             return compute()
         key = (self._keys, call.key)
-        held = _VALUES.held(key)
+        held = _VALUES.cached(key)
         if held is not None:
             return held._replace(values=decoded(held.values))
         computed = compute()

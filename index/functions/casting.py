@@ -82,7 +82,9 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
     if from_.name in FLOATING:
         return _of_float(values, from_, to)
     if from_.name == "decimal":
-        return cast_decimal(values, from_, to) or per_distinct([values], [from_], to, _one(from_, to, "UTC"))
+        return cast_decimal(values, from_, to) or per_distinct(
+            [values], [from_], to, _cast_of_value(from_, to, "UTC")
+        )
     if from_.name == "string" and to.name == "binary":
         return Vector(pc.cast(values, pa.binary()))
     if from_.name in TIMES and to.name == "string":
@@ -94,7 +96,7 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
 
 def _of_text(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
     def one_by_one(texts: pa.Array) -> Vector:
-        return per_distinct([texts], [from_], to, _one(from_, to, zone))
+        return per_distinct([texts], [from_], to, _cast_of_value(from_, to, zone))
 
     pattern = usual(to, zone)
     if pattern is None:
@@ -103,7 +105,7 @@ def _of_text(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vect
     return by_parts(values, plain, lambda texts: read(texts, to), one_by_one)
 
 
-def _one(from_: DataType, to: DataType, zone: str) -> Any:
+def _cast_of_value(from_: DataType, to: DataType, zone: str) -> Any:
     def apply(value: Any) -> Any:
         try:
             return casts.cast_value(Literal(from_, value), to, zone).value
@@ -165,16 +167,16 @@ def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vec
         beyond = np.abs(micros) > _MOST_DAYS
         micros = np.where(beyond, 0, micros) * DAY_US
     if from_.name == "timestamp":
-        micros, left = shifted(micros, offsets_of_instants(micros, zone))
+        micros, outside = shifted(micros, offsets_of_instants(micros, zone))
     elif to.name == "timestamp":
         offsets_of = offsets_of_starts if from_.name == "date" else offsets_of_local
-        micros, left = shifted(micros, -offsets_of(micros, zone))
+        micros, outside = shifted(micros, -offsets_of(micros, zone))
     else:
-        left = beyond
-    beyond |= left
-    kept = np.where(beyond, 0, micros)
+        outside = beyond
+    beyond |= outside
+    inside = np.where(beyond, 0, micros)
     return Vector(
-        array_of(kept // DAY_US if to.name == "date" else kept, null, to), code(NOT_READ, beyond & ~null)
+        array_of(inside // DAY_US if to.name == "date" else inside, null, to), code(NOT_READ, beyond & ~null)
     )
 
 
@@ -320,14 +322,14 @@ def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:
         return Vector(array_of(data / float(_SECOND), null, to))
     if from_.name in WHOLE:
         most = ((1 << 63) - 1) // _SECOND
-        held = np.clip(data.astype(np.int64), -most - 1, most + 1)
-        ends = np.where(held > 0, (1 << 63) - 1, -(1 << 63))
-        return Vector(array_of(np.where(np.abs(held) > most, ends, held * _SECOND), null, to))
+        clipped = np.clip(data.astype(np.int64), -most - 1, most + 1)
+        ends = np.where(clipped > 0, (1 << 63) - 1, -(1 << 63))
+        return Vector(array_of(np.where(np.abs(clipped) > most, ends, clipped * _SECOND), null, to))
     with np.errstate(invalid="ignore", over="ignore"):
         micros = data.astype(np.float64) * _SECOND
     odd, beyond = ~np.isfinite(data), ~(np.abs(micros) <= 2.0**63)
     most = micros == 2.0**63
-    kept = np.where(odd | beyond | most, 0.0, micros).astype(np.int64)
-    kept[most] = (1 << 63) - 1
+    inside = np.where(odd | beyond | most, 0.0, micros).astype(np.int64)
+    inside[most] = (1 << 63) - 1
     raised = first_of([code("CAST_INVALID_INPUT", odd & ~null), code("CAST_OVERFLOW", beyond & ~null)])
-    return Vector(array_of(kept, null, to), raised)
+    return Vector(array_of(inside, null, to), raised)

@@ -185,8 +185,8 @@ NAMES = {
 
 def named(call: Call, args: list[pa.Array]) -> Vector:
     """Return the name of the day of the week, or of the month."""
-    part, names = NAMES[call.name]
-    indexes = OF_DATE[part](numbers(args[0]).astype(np.int64))
+    field, names = NAMES[call.name]
+    indexes = OF_DATE[field](numbers(args[0]).astype(np.int64))
     return Vector(pc.take(arrow_array(names), arrow_array(indexes, mask=nulls_of(args[0]))))
 
 
@@ -226,12 +226,12 @@ def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(array_of(micros, null, call.type), code(NOT_READ, beyond))
 
 
-def made(call: Call, args: list[pa.Array]) -> Vector:
+def of_fields(call: Call, args: list[pa.Array]) -> Vector:
     """Compute make_date: the date of a year, a month and a day."""
     null = nulls_of(*args)
     year, month, day = (numbers(arg).astype(np.int64) for arg in args)
     right = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-    days = days_from(*(np.where(right, part, 1) for part in (year, month, day)))
+    days = days_from(*(np.where(right, field, 1) for field in (year, month, day)))
     right &= civil(days)[2] == day
     beyond = (days < -_MOST_DAYS) | (days >= _MOST_DAYS) | (np.abs(year) > _MOST_YEARS)
     raised = first_of(
@@ -325,11 +325,13 @@ def difference(call: Call, args: list[pa.Array]) -> Vector:
     type_, zone = call.args[0].type, str(call.setting[0])
     to = _NTZ if type_.name == "date" else type_
     sides = [cast_time(arg, type_, to, zone) if to != type_ else Vector(arg) for arg in args]
-    (a, left), (b, right) = (local(side.values, to, zone) for side in sides)
+    (a, first_raised), (b, second_raised) = (local(side.values, to, zone) for side in sides)
     micros = a - b
     null = nulls_of(*args)
     beyond = ((a ^ b) & (a ^ micros)) < 0
-    raised = first_of([*(side.raised for side in sides), left, right, code(NOT_READ, beyond & ~null)])
+    raised = first_of(
+        [*(side.raised for side in sides), first_raised, second_raised, code(NOT_READ, beyond & ~null)]
+    )
     return Vector(array_of(micros, null, call.type), raised)
 
 
@@ -340,13 +342,13 @@ def whole_units(call: Call, args: list[pa.Array]) -> Vector:
     DateTimeUtils.timestampDiff; java.time.LocalDateTime.until.
     """
     unit, zone = str(call.setting[0]), str(call.setting[1])
-    (start, left), (end, right) = (local(arg, call.args[0].type, zone) for arg in args)
+    (start, start_raised), (end, end_raised) = (local(arg, call.args[0].type, zone) for arg in args)
     null = nulls_of(*args)
     length = end - start
     beyond = ((end ^ start) & (end ^ length)) < 0
     units = _months(start, end) if unit in MONTHS else length
     units = towards_zero(units, MONTHS.get(unit) or MICROS[unit])
-    raised = first_of([left, right, code(NOT_READ, beyond & ~null)])
+    raised = first_of([start_raised, end_raised, code(NOT_READ, beyond & ~null)])
     return Vector(array_of(np.where(beyond, 0, units), null, call.type), raised)
 
 

@@ -85,8 +85,8 @@ def small(values: pa.Array) -> Small | None:
         low, high = np.where(null, 0, low), np.where(null, 0, high)
     if not (high == low >> 63).all():
         return None
-    held = Small.of(low)
-    return held if held.most < _LIMIT else None
+    integers = Small.of(low)
+    return integers if integers.most < _LIMIT else None
 
 
 def fitted_small(values: Small, null: Mask, type_: DataType) -> Vector:
@@ -94,14 +94,14 @@ def fitted_small(values: Small, null: Mask, type_: DataType) -> Vector:
     if type_.precision > WORD_DIGITS or values.most < 10**type_.precision:
         return Vector(decimals_of_words(values.data, values.data >> 63, null, type_))
     beyond = ~null & (np.abs(values.data) >= 10**type_.precision)
-    kept = np.where(beyond, 0, values.data)
-    held = decimals_of_words(kept, kept >> 63, null | beyond, type_)
-    return Vector(held, code("NUMERIC_VALUE_OUT_OF_RANGE", beyond))
+    low = np.where(beyond, 0, values.data)
+    words = decimals_of_words(low, low >> 63, null | beyond, type_)
+    return Vector(words, code("NUMERIC_VALUE_OUT_OF_RANGE", beyond))
 
 
 def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
     """Compute `+ - * / %` of decimals; the caller has checked that no divisor is zero."""
-    left, right = call.args[0].type, call.args[1].type
+    a_type, b_type = call.args[0].type, call.args[1].type
     a, b = small(args[0]), small(args[1])
     if a is None or b is None:
         return None
@@ -110,10 +110,12 @@ def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
     if call.name == "*":
         if a.most * b.most >= _LIMIT:
             return None
-        product = Small(a.data * b.data, a.most * b.most).rescaled(left.scale + right.scale, call.type.scale)
+        product = Small(a.data * b.data, a.most * b.most).rescaled(
+            a_type.scale + b_type.scale, call.type.scale
+        )
         return None if product is None else fitted_small(product, null, call.type)
-    scale = max(left.scale, right.scale)
-    a, b = a.times(scale - left.scale), b.times(scale - right.scale)
+    scale = max(a_type.scale, b_type.scale)
+    a, b = a.times(scale - a_type.scale), b.times(scale - b_type.scale)
     if a is None or b is None or a.most + b.most >= _LIMIT:
         return None
     if call.name == "%":
@@ -136,12 +138,12 @@ def _divided(call: Call, a: Small, b: Small, null: Mask) -> Vector | None:
         return None
     divisor = np.abs(np.where(null, 1, b.data))
     whole, rest = np.divmod(np.abs(a.data), divisor)
-    fraction, left = np.zeros(len(whole), dtype=np.int64), digits
-    while left:
-        some = min(step, left)
+    fraction, remaining = np.zeros(len(whole), dtype=np.int64), digits
+    while remaining:
+        some = min(step, remaining)
         quotients, rest = np.divmod(rest * np.int64(10**some), divisor)
         fraction = fraction * np.int64(10**some) + quotients
-        left -= some
+        remaining -= some
     fraction += 2 * rest >= divisor
     most = (a.most + 1) * 10**digits + 1
     if most >= 10**call.type.precision:
@@ -155,9 +157,9 @@ def _divided(call: Call, a: Small, b: Small, null: Mask) -> Vector | None:
 def _product(a: Longs, factor: int, more: Longs) -> tuple[Longs, Longs]:
     """Return low and high words of a * factor + more, for numbers that are not negative."""
     mask, shift = np.uint64((1 << 32) - 1), np.uint64(32)
-    left, plus = a.view(np.uint64), more.view(np.uint64)
+    factors, plus = a.view(np.uint64), more.view(np.uint64)
     upper, lower = np.uint64(factor >> 32), np.uint64(factor & ((1 << 32) - 1))
-    a1, a0 = left >> shift, left & mask
+    a1, a0 = factors >> shift, factors & mask
     low = a0 * lower
     middle = a1 * lower + (low >> shift)
     cross = a0 * upper + (middle & mask)
@@ -226,16 +228,16 @@ def _decimal(call: Call, args: list[pa.Array], null: Mask) -> Vector:
         found_small = binary(call, args, null)
         if found_small is not None:
             return found_small
-    left, right = call.args[0].type, call.args[1].type
+    a_type, b_type = call.args[0].type, call.args[1].type
     a, b = (np.where(null, 0, unscaled(arg)) for arg in args)
     if divides:
         zero = ~null & (b == 0)
-        results = _by_scale(call, left, right, a, np.where(b == 0, 1, b))
+        results = _by_scale(call, a_type, b_type, a, np.where(b == 0, 1, b))
         results[null | zero] = None
         got = fitted(results, call.type)
         error = code(BY_ZERO.get(call.name, "DIVIDE_BY_ZERO"), zero)
         return Vector(got.values, first_of([error, got.raised]))
-    results = _by_scale(call, left, right, a, b)
+    results = _by_scale(call, a_type, b_type, a, b)
     results[null] = None
     return fitted(results, call.type)
 
@@ -245,16 +247,16 @@ def _is_zero(values: pa.Array) -> Mask:
 
 
 def _by_scale(
-    call: Call, left: DataType, right: DataType, a: npt.NDArray[np.object_], b: npt.NDArray[np.object_]
+    call: Call, a_type: DataType, b_type: DataType, a: npt.NDArray[np.object_], b: npt.NDArray[np.object_]
 ) -> npt.NDArray[np.object_]:
     """Return the unscaled results at the scale of the result's type."""
     to = call.type.scale
     if call.name == "/":
-        return _quotients(a * 10 ** (right.scale + 39), b * 10**left.scale, to)
+        return _quotients(a * 10 ** (b_type.scale + 39), b * 10**a_type.scale, to)
     if call.name == "*":
-        return _rescaled(a * b, left.scale + right.scale, to)
-    scale = max(left.scale, right.scale)
-    a, b = a * 10 ** (scale - left.scale), b * 10 ** (scale - right.scale)
+        return _rescaled(a * b, a_type.scale + b_type.scale, to)
+    scale = max(a_type.scale, b_type.scale)
+    a, b = a * 10 ** (scale - a_type.scale), b * 10 ** (scale - b_type.scale)
     if call.name == "%":
         return _rescaled(_REMAINDERS(a, b), scale, to)
     return _rescaled(a + b if call.name == "+" else a - b, scale, to)
@@ -293,9 +295,9 @@ def fitted(data: npt.NDArray[np.object_], type_: DataType) -> Vector:
     """Convert unscaled integers to decimals of a type; those with too many digits raise."""
     most = 10**type_.precision
     beyond = np.array([v is not None and abs(v) >= most for v in data], dtype=np.bool_)
-    kept = data.copy()
-    kept[beyond] = None
-    return Vector(decimals(kept, type_), code("NUMERIC_VALUE_OUT_OF_RANGE", beyond))
+    fitting = data.copy()
+    fitting[beyond] = None
+    return Vector(decimals(fitting, type_), code("NUMERIC_VALUE_OUT_OF_RANGE", beyond))
 
 
 def whole_as_decimal(values: pa.Array, to: DataType) -> Vector:

@@ -72,11 +72,11 @@ def hashed(call: Call, args: list[pa.Array]) -> Vector:
     with np.errstate(over="ignore"):
         for arg, of in zip(args, call.args, strict=True):
             if not pa.types.is_null(arg.type):
-                hashes = np.where(nulls_of(arg), hashes, _one(arg, of.type, hashes))
+                hashes = np.where(nulls_of(arg), hashes, _hashed(arg, of.type, hashes))
     return Vector(array_of(hashes.view(np.int32), np.zeros(len(hashes), dtype=np.bool_), call.type))
 
 
-def _one(values: pa.Array, type_: DataType, seed: _Words) -> _Words:
+def _hashed(values: pa.Array, type_: DataType, seed: _Words) -> _Words:
     if not len(values):
         return seed
     if type_.name in ("string", "binary"):
@@ -107,14 +107,14 @@ def _plain(values: pa.Array, type_: DataType) -> npt.NDArray[Any]:
 
 
 def _of_bytes(values: pa.Array, seed: _Words) -> _Words:
-    places, data = bytes_of(values)
-    starts, lengths = places[:-1], np.diff(places)
+    offsets, data = bytes_of(values)
+    starts, lengths = offsets[:-1], np.diff(offsets)
     hashes, whole = seed.copy(), lengths // 4
     for word in range(int(whole.max(initial=0))):
         rows = np.flatnonzero(whole > word)
         first = starts[rows] + 4 * word
-        parts = [data[first + n].astype(np.uint32) << np.uint32(8 * n) for n in range(4)]
-        hashes[rows] = _mixed(hashes[rows], parts[0] | parts[1] | parts[2] | parts[3])
+        octets = [data[first + n].astype(np.uint32) << np.uint32(8 * n) for n in range(4)]
+        hashes[rows] = _mixed(hashes[rows], octets[0] | octets[1] | octets[2] | octets[3])
     for rest in range(3):
         rows = np.flatnonzero(lengths % 4 > rest)
         signed = data[starts[rows] + 4 * whole[rows] + rest].view(np.int8).astype(np.int32).view(np.uint32)
@@ -128,8 +128,8 @@ def _turned(words: _Words, by: int) -> _Words:
 
 
 def _mixed(seed: _Words, words: _Words) -> _Words:
-    part = _turned(words * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    mixed: _Words = _turned(seed ^ part, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    scrambled = _turned(words * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    mixed: _Words = _turned(seed ^ scrambled, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     return mixed
 
 

@@ -69,9 +69,9 @@ QUOTE = "'"
 
 def formatted(call: Call, args: list[pa.Array]) -> Vector:
     """Compute date_format for the years 0 to 9999; settings: the parts of the format, and last the zone."""
-    parts, zone = [str(part) for part in call.setting[:-1]], str(call.setting[-1])
+    fields, zone = [str(field) for field in call.setting[:-1]], str(call.setting[-1])
     micros, raised = local(args[0], call.args[0].type, zone)
-    return written(micros, parts, args[0], raised)
+    return written(micros, fields, args[0], raised)
 
 
 _UNITS = {**dict.fromkeys("yMdDQE", DAY_US), **dict.fromkeys("Hhmsa", 1_000_000), "S": 1}
@@ -82,58 +82,60 @@ _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 """The days of the years 0 to 9999."""
 
 
-def written(micros: Longs, parts: Sequence[str], like: pa.Array, raised: Codes | None) -> Vector:
+def written(micros: Longs, fields: Sequence[str], like: pa.Array, raised: Codes | None) -> Vector:
     """Return local times as texts, NULL where the array `like` is NULL.
 
     Cost: parts that only depend on the day are formatted once per distinct day, if there are fewer days than
     rows; likewise for other units.
     """
     null, outside = nulls_of(like), None
-    if any(part[0] == "y" for part in parts):
+    if any(field[0] == "y" for field in fields):
         days = micros // DAY_US
         outside = code(NOT_READ, ~null & ((days < _FIRST_DAY) | (days > _LAST_DAY)))
     micros = np.where(null if outside is None else null | (outside != 0), 0, micros)
-    pieces = [_written_by(unit, run, micros) for unit, run in _runs(parts)]
+    pieces = [_written_by(unit, run, micros) for unit, run in _runs(fields)]
     return Vector(texts_of_pieces(pieces, null), first_of([raised, outside]))
 
 
-def _runs(parts: Sequence[str]) -> list[tuple[int, list[str]]]:
+def _runs(fields: Sequence[str]) -> list[tuple[int, list[str]]]:
     """Group adjacent parts of one unit; quoted text belongs to the group before it."""
     runs: list[tuple[int, list[str]]] = []
-    for part in parts:
-        unit = _UNITS.get(part[0])
+    for field in fields:
+        unit = _UNITS.get(field[0])
         if runs and unit in (runs[-1][0], None):
-            runs[-1][1].append(part)
+            runs[-1][1].append(field)
         else:
-            runs.append((unit or DAY_US, [part]))
+            runs.append((unit or DAY_US, [field]))
     return runs
 
 
-def _written_by(unit: int, parts: Sequence[str], micros: Longs) -> Piece:
+def _written_by(unit: int, fields: Sequence[str], micros: Longs) -> Piece:
     """Return the bytes of adjacent parts that depend on one unit."""
     numbers = micros // unit if unit == DAY_US else micros // unit % _ROUND[unit]
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
     if high - low >= len(numbers):
-        return side_by_side([_field(part, numbers * unit) for part in parts])
+        return side_by_side([_field(field, numbers * unit) for field in fields])
     every = np.arange(low, high + 1) * unit
-    table, kept = side_by_side([_field(part, every) for part in parts])
-    at = numbers - low
-    return table.take(at, axis=0), None if kept is None else kept.take(at, axis=0)
+    table, shown = side_by_side([_field(field, every) for field in fields])
+    indexes = numbers - low
+    return table.take(indexes, axis=0), None if shown is None else shown.take(indexes, axis=0)
 
 
-def _field(part: str, micros: Longs) -> Piece:
-    if part[0] == QUOTE:
-        return named([part[1:]], np.zeros(len(micros), np.int64))
-    if part[0] == "a":
+def _field(letters: str, micros: Longs) -> Piece:
+    if letters[0] == QUOTE:
+        return named([letters[1:]], np.zeros(len(micros), np.int64))
+    if letters[0] == "a":
         return named(("AM", "PM"), micros // _HOUR % 24 // 12)
-    if part[0] == "S":
-        return digits(micros % 1_000_000 // 10 ** (6 - len(part)), len(part), len(part))
-    if part[0] == "E":
-        return named(_FULL.get(part) or NAMES["dayname"][1], (micros // DAY_US + 3) % 7)
-    if part in ("MMM", "MMMM"):
-        return named(_FULL.get(part) or NAMES["monthname"][1][1:], civil(micros // DAY_US)[1] - 1)
-    numbers = _NUMBERS[part[0]](micros)
-    return digits(numbers % 100 if part == "yy" else numbers, len(part), max(len(part), _WIDTHS[part[0]]))
+    if letters[0] == "S":
+        return digits(micros % 1_000_000 // 10 ** (6 - len(letters)), len(letters), len(letters))
+    if letters[0] == "E":
+        return named(_FULL.get(letters) or NAMES["dayname"][1], (micros // DAY_US + 3) % 7)
+    if letters in ("MMM", "MMMM"):
+        return named(_FULL.get(letters) or NAMES["monthname"][1][1:], civil(micros // DAY_US)[1] - 1)
+    numbers = _NUMBERS[letters[0]](micros)
+    return digits(
+        numbers % 100 if letters == "yy" else numbers, len(letters), max(len(letters), _WIDTHS[letters[0]])
+    )
 
 
 _WIDTHS = {**dict.fromkeys("MdHhms", 2), "y": 2, "D": 3, "Q": 1}
@@ -145,8 +147,8 @@ def read(call: Call, args: list[pa.Array]) -> Vector:
 
     Only the years 0 to 9999 are supported; a year with a sign gives NOT_READ.
     """
-    tried, zone, parts = call.setting[0] == "try", str(call.setting[1]), call.setting[2:]
-    pattern, usual = _pattern(tuple(map(str, parts))), _usual(tuple(map(str, parts)))
+    tried, zone, fields = call.setting[0] == "try", str(call.setting[1]), call.setting[2:]
+    pattern, usual = _pattern(tuple(map(str, fields))), _usual(tuple(map(str, fields)))
 
     def one_by_one(texts: pa.Array) -> Vector:
         return per_distinct([texts], [STRING], _NTZ, lambda text: _micros(pattern, text.decode(), tried))
@@ -160,7 +162,7 @@ def read(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(instants.values, first_of([local_times.raised, instants.raised]))
 
 
-_TAKEN = {
+_READ_BY = {
     "yyyy": "(?P<y>[0-9]{4})", "yy": "(?P<yy>[0-9]{2})", "M": "(?P<M>[0-9]{1,19})", "d": "(?P<d>[0-9]{1,19})",
     "H": "(?P<H>[0-9]{1,19})", "m": "(?P<m>[0-9]{1,19})", "s": "(?P<s>[0-9]{1,19})",
     **{two: f"(?P<{two[0]}>[0-9]{{2}})" for two in ("MM", "dd", "HH", "mm", "ss")},
@@ -170,8 +172,8 @@ _OTHER_YEAR = "(?P<far>[+-][0-9]{4,19})"
 
 
 @lru_cache(maxsize=256)
-def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
-    regexes = [_quoted(part[1:]) if part[0] == QUOTE else _TAKEN[part] for part in parts]
+def _pattern(fields: tuple[str, ...]) -> re.Pattern[str]:
+    regexes = [_quoted(field[1:]) if field[0] == QUOTE else _READ_BY[field] for field in fields]
     return re.compile("".join(t if "<y>" not in t else f"(?:{t}|{_OTHER_YEAR})" for t in regexes), re.DOTALL)
 
 
@@ -186,12 +188,12 @@ def _micros(pattern: re.Pattern[str], text: str, tried: bool) -> int | None:
     if "far" in values:
         raise Raised(NOT_READ)
     year = int(values["yy"]) + 2000 if "yy" in values else int(values.get("y", 1970))
-    month, day, hour, minute, second = (int(values.get(part, part in "Md")) for part in "MdHms")
+    month, day, hour, minute, second = (int(values.get(letter, letter in "Md")) for letter in "MdHms")
     of_clock = hour < 24 and minute < 60 and second < 60
     if match is None or not (1 <= month <= 12 and 1 <= day <= 31 and of_clock):
         _fail(tried)
         return None
-    days = days_from(*(np.array([part]) for part in (year, month, day)))
+    days = days_from(*(np.array([number]) for number in (year, month, day)))
     if int(civil(days)[2][0]) != day:
         _fail(tried)
         return None
@@ -204,19 +206,20 @@ _LONG, _USUAL = "{1,19}", "{1,9}"
 
 
 @lru_cache(maxsize=256)
-def _usual(parts: tuple[str, ...]) -> str | None:
+def _usual(fields: tuple[str, ...]) -> str | None:
     """Return an RE2 pattern for the usual texts of a format: numbers of few digits, and a year without sign.
 
-    `parts`: the format's letters and quoted texts. Return None if the format has no number, or if a digit
+    `fields`: the format's letters and quoted texts. Return None if the format has no number, or if a digit
     follows a number of any width, since a pattern cannot tell where that number ends.
     """
-    if all(part[0] == QUOTE for part in parts):
+    if all(field[0] == QUOTE for field in fields):
         return None
-    for part, behind in zip(parts, (*parts[1:], QUOTE), strict=True):
-        if _LONG in _TAKEN.get(part, "") and (behind[0] != QUOTE or behind[1:2] in _FIGURES):
+    for field, behind in zip(fields, (*fields[1:], QUOTE), strict=True):
+        if _LONG in _READ_BY.get(field, "") and (behind[0] != QUOTE or behind[1:2] in _FIGURES):
             return None
     regexes = [
-        _quoted(part[1:]) if part[0] == QUOTE else _TAKEN[part].replace(_LONG, _USUAL) for part in parts
+        _quoted(field[1:]) if field[0] == QUOTE else _READ_BY[field].replace(_LONG, _USUAL)
+        for field in fields
     ]
     return rf"(?s)\A(?:{''.join(regexes)})\z"
 
@@ -229,18 +232,18 @@ def _read_all(texts: pa.Array, regex: str, tried: bool) -> Vector:
     null, fields = nulls_of(texts), pc.extract_regex(texts, pattern=regex)
     names = [field.name for field in fields.type]
 
-    def part(name: str, otherwise: int) -> Longs:
+    def numbers_of(name: str, otherwise: int) -> Longs:
         if name not in names:
             return np.full(len(texts), otherwise, np.int64)
         digits = pc.struct_field(fields, [names.index(name)])
         return numbers(pc.cast(pc.utf8_rpad(digits, 6, padding="0") if name == "S" else digits, pa.int64()))
 
-    year = part("yy", 0) + 2000 if "yy" in names else part("y", 1970)
-    month, day, hour, minute, second = (part(name, int(name in "Md")) for name in "MdHms")
+    year = numbers_of("yy", 0) + 2000 if "yy" in names else numbers_of("y", 1970)
+    month, day, hour, minute, second = (numbers_of(name, int(name in "Md")) for name in "MdHms")
     good = (month >= 1) & (month <= 12) & (hour < 24) & (minute < 60) & (second < 60)
     days = days_from(year, np.where(good, month, 1), np.where(good & (day <= 31), day, 1))
     good &= (civil(days)[2] == day) & ~null
-    micros = days * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + part("S", 0)
+    micros = days * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + numbers_of("S", 0)
     raised = None if tried else code("CANNOT_PARSE_TIMESTAMP", ~good & ~null)
     return Vector(array_of(np.where(good, micros, 0), ~good, _NTZ), raised)
 

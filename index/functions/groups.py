@@ -133,20 +133,22 @@ def substituted(call: Call, args: list[pa.Array]) -> Vector:
     """Compute regexp_replace: replace all matches by a text; the setting is its parts, groups as numbers."""
     pattern = constant_text(call, 1) or ""
     if _re2_of_group(pattern, 0) is not None:
-        parts = [f"\\{part}" if isinstance(part, int) else part.replace("\\", r"\\") for part in call.setting]
-        regex, by = _Groups(pattern).read(), "".join(map(str, parts))
+        references = [
+            f"\\{piece}" if isinstance(piece, int) else piece.replace("\\", r"\\") for piece in call.setting
+        ]
+        regex, by = _Groups(pattern).read(), "".join(map(str, references))
         return within_16_bits(
             call, args[0], lambda texts: Vector(pc.replace_substring_regex(texts, regex, by))
         )
     return each_found(call, args[0], partial(_substituted, call.setting))
 
 
-def _substituted(parts: Sequence[object], text: str, pattern: re.Pattern[str]) -> bytes:
-    if all(isinstance(part, str) for part in parts):
-        return pattern.sub("".join(map(str, parts)).replace("\\", r"\\"), text).encode()
+def _substituted(pieces: Sequence[object], text: str, pattern: re.Pattern[str]) -> bytes:
+    if all(isinstance(piece, str) for piece in pieces):
+        return pattern.sub("".join(map(str, pieces)).replace("\\", r"\\"), text).encode()
 
     def by(match: re.Match[str]) -> str:
-        return "".join(match[part] or "" if isinstance(part, int) else str(part) for part in parts)
+        return "".join(match[piece] or "" if isinstance(piece, int) else str(piece) for piece in pieces)
 
     return pattern.sub(by, text).encode()
 
@@ -189,15 +191,15 @@ _REFERENCE = re.compile(r"\\(.)|\$([0-9])(?![0-9])|([^\\$]+)", re.DOTALL)
 
 def replacement(text: str, groups: int) -> Sequence[str | int]:
     """Split a replacement into texts and group numbers."""
-    parts: list[str | int] = []
+    pieces: list[str | int] = []
     start = 0
     while start < len(text):
         reference = _REFERENCE.match(text, start)
         if reference is None or (reference[2] and int(reference[2]) > groups):
             raise NotRead(f"the replacement {text!r} is not read", "$1 stands for a group, \\\\$ for a $.")
-        parts.append(int(reference[2]) if reference[2] else reference[1] or reference[3])
+        pieces.append(int(reference[2]) if reference[2] else reference[1] or reference[3])
         start = reference.end()
-    return parts
+    return pieces
 
 
 def before_or_behind(call: Call, args: list[pa.Array]) -> Vector:
@@ -216,12 +218,12 @@ def _overlaps_itself(text: str) -> bool:
 def _joined_pieces(texts: pa.Array, between: str, count: int) -> pa.Array:
     """Return the first or last pieces of each text with the separators between; the text if it has fewer."""
     lists = pc.split_pattern(texts, between, max_splits=abs(count), reverse=count < 0)
-    places, values = _lists(lists)
-    one_more = np.diff(places) > abs(count)
-    kept = np.ones(len(values), np.bool_)
-    kept[(places[1:] - 1 if count > 0 else places[:-1])[one_more]] = False
-    fewer = (places - np.concatenate([[0], np.cumsum(one_more)])).astype(np.int32)
-    pieces = pa.ListArray.from_arrays(arrow_array(fewer), pc.filter(values, arrow_array(kept)))
+    offsets, values = _lists(lists)
+    one_more = np.diff(offsets) > abs(count)
+    whole = np.ones(len(values), np.bool_)
+    whole[(offsets[1:] - 1 if count > 0 else offsets[:-1])[one_more]] = False
+    fewer = (offsets - np.concatenate([[0], np.cumsum(one_more)])).astype(np.int32)
+    pieces = pa.ListArray.from_arrays(arrow_array(fewer), pc.filter(values, arrow_array(whole)))
     return _null_as(texts, pc.binary_join(pieces, arrow_scalar(between, pa.string())))
 
 
@@ -229,8 +231,8 @@ def _lists(lists: pa.Array) -> tuple[Longs, pa.Array]:
     """Return the offsets (first begin, then each end) of lists, and the items of all."""
     if not len(lists):
         return np.zeros(1, np.int64), lists.values
-    places = np.frombuffer(lists.buffers()[1], np.int32, len(lists) + 1, 4 * lists.offset).astype(np.int64)
-    return places - places[0], lists.values.slice(int(places[0]), int(places[-1] - places[0]))
+    offsets = np.frombuffer(lists.buffers()[1], np.int32, len(lists) + 1, 4 * lists.offset).astype(np.int64)
+    return offsets - offsets[0], lists.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
 
 
 def _null_as(texts: pa.Array, values: pa.Array) -> pa.Array:
@@ -241,17 +243,19 @@ def _null_as(texts: pa.Array, values: pa.Array) -> pa.Array:
     )
 
 
-def _before_or_behind(text: bytes, part: bytes, count: int) -> bytes:
-    if not part or not count:
+def _before_or_behind(text: bytes, separator: bytes, count: int) -> bytes:
+    if not separator or not count:
         return b""
-    place = -1 if count > 0 else len(text) - len(part) + 1
+    place = -1 if count > 0 else len(text) - len(separator) + 1
     for _ in range(min(abs(count), len(text) + 1)):
         place = (
-            text.find(part, place + 1) if count > 0 else text.rfind(part, 0, max(place - 1 + len(part), 0))
+            text.find(separator, place + 1)
+            if count > 0
+            else text.rfind(separator, 0, max(place - 1 + len(separator), 0))
         )
         if place < 0:
             return text
-    return text[:place] if count > 0 else text[place + len(part) :]
+    return text[:place] if count > 0 else text[place + len(separator) :]
 
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
@@ -272,11 +276,11 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
 def _pieces(texts: pa.Array, between: str, index: int) -> tuple[pa.Array, Mask]:
     """Return a piece of each text, NULL if the text has fewer; and the mask of texts that have it."""
     lists = pc.split_pattern(texts, between, max_splits=index + 1 if index >= 0 else None)
-    places, values = _lists(lists)
-    counts = np.diff(places)
+    offsets, values = _lists(lists)
+    counts = np.diff(offsets)
     lacking = (counts <= index) | (counts < -index)
-    wanted = np.where(lacking, 0, (places[:-1] if index >= 0 else places[1:]) + index)
-    return pc.take(values, arrow_array(wanted, mask=lacking)), lacking & ~nulls_of(texts)
+    indexes = np.where(lacking, 0, (offsets[:-1] if index >= 0 else offsets[1:]) + index)
+    return pc.take(values, arrow_array(indexes, mask=lacking)), lacking & ~nulls_of(texts)
 
 
 CHARSETS = {"UTF-8": "utf-8", "US-ASCII": "ascii", "ISO-8859-1": "latin-1"}
@@ -316,8 +320,8 @@ def count(call: Call, args: list[pa.Array]) -> Vector:
     """Compute size(split(s, pattern))."""
 
     def of_all(texts: pa.Array, between: str) -> Vector:
-        places = pc.count_substring(texts, between)
-        return Vector(pc.cast(pc.add(places, arrow_scalar(1, places.type)), pa.int32()))
+        separators = pc.count_substring(texts, between)
+        return Vector(pc.cast(pc.add(separators, arrow_scalar(1, separators.type)), pa.int32()))
 
     return _split(call, args[0], len, of_all)
 

@@ -52,13 +52,13 @@ def written(path: Path) -> str:
     return "$" + "".join(steps)
 
 
-def part(call: Call, args: list[pa.Array]) -> Vector:
+def extracted(call: Call, args: list[pa.Array]) -> Vector:
     """Return the parts of JSON texts at the path in the setting; NULL where there is none."""
     path = call.setting
-    return each_row(call, args, lambda text: _part(text.decode(), path))
+    return each_row(call, args, lambda text: _extracted(text.decode(), path))
 
 
-def _part(text: str, path: Path) -> bytes | None:
+def _extracted(text: str, path: Path) -> bytes | None:
     start = text.lstrip(_BLANKS)
     if start.startswith("\ufeff") or text.count("[") + text.count("{") > _DEEPEST:
         raise Raised(NOT_READ)
@@ -70,7 +70,7 @@ def _part(text: str, path: Path) -> bytes | None:
         return None
     if not isinstance(value, list) and not isinstance(value, str) and start[end : end + 1].strip(_BLANKS):
         raise Raised(NOT_READ)
-    at_path = _found(value, path)
+    at_path = _value_at(value, path)
     if at_path is None:
         return None
     shown = at_path[0] if isinstance(at_path[0], str) else _written(at_path[0])
@@ -80,17 +80,17 @@ def _part(text: str, path: Path) -> bytes | None:
         raise Raised(NOT_READ) from None
 
 
-def _found(value: Any, path: Path) -> tuple[Any] | None:
+def _value_at(value: Any, path: Path) -> tuple[Any] | None:
     """Return a 1-tuple of the value at a path, or None; of equal names, the first that has such a value."""
     if not path:
         return (value,)
     step, rest = path[0], path[1:]
     if isinstance(step, int):
         is_there = isinstance(value, list) and not isinstance(value, _Object) and step < len(value)
-        return _found(value[step], rest) if is_there else None
+        return _value_at(value[step], rest) if is_there else None
     if isinstance(value, _Object):
         for name, inner in value:
-            if name == step and inner is not None and (at_path := _found(inner, rest)) is not None:
+            if name == step and inner is not None and (at_path := _value_at(inner, rest)) is not None:
                 return at_path
     return None
 

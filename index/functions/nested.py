@@ -45,21 +45,21 @@ class Spread(NamedTuple):
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
 
-def spread(values: pa.Array, part: str = "element") -> Spread:
+def spread(values: pa.Array, side: str = "element") -> Spread:
     """Return the elements of arrays, or the keys or values of maps, without those that NULL rows hide.
 
-    `part`: "element", "key" or "value". Cost: none of the elements is copied unless NULL rows hide some.
+    `side`: "element", "key" or "value". Cost: none of the elements is copied unless NULL rows hide some.
     """
     null = nulls_of(values)
     offsets = numpy_of(values.offsets, np.int64)
     lengths = np.where(null, 0, np.diff(offsets))
-    child = values.values if part == "element" else values.keys if part == "key" else values.items
+    child = values.values if side == "element" else values.keys if side == "key" else values.items
     total = int(lengths.sum())
     starts = np.cumsum(lengths) - lengths
     if total == offsets[-1] - offsets[0]:
         return Spread(starts, lengths, null, child.slice(int(offsets[0]), total))
-    places = np.arange(total) + np.repeat(offsets[:-1] - starts, lengths)
-    return Spread(starts, lengths, null, pc.take(child, arrow_array(places)))
+    indexes = np.arange(total) + np.repeat(offsets[:-1] - starts, lengths)
+    return Spread(starts, lengths, null, pc.take(child, arrow_array(indexes)))
 
 
 def lists(rows: Spread, flat: pa.Array) -> pa.Array:
@@ -82,8 +82,8 @@ def _equal_to(rows: Spread, value: pa.Array, side: Expression) -> pa.Array:
     """
     if isinstance(side, Literal) and len(value):
         return pc.equal(ordered(rows.flat, side.type), ordered(value.slice(0, 1), side.type)[0])
-    wanted = pc.take(value, arrow_array(rows.rows))
-    return pc.equal(ordered(rows.flat, side.type), ordered(wanted, side.type))
+    repeated = pc.take(value, arrow_array(rows.rows))
+    return pc.equal(ordered(rows.flat, side.type), ordered(repeated, side.type))
 
 
 def _nullable(truth: Mask, null: Mask) -> pa.Array:
@@ -104,29 +104,29 @@ def overlap(call: Call, args: list[pa.Array]) -> Vector:
 
     A constant is one row, which stands for all.
     """
-    left, right = spread(args[0]), spread(args[1])
-    empty = (left.lengths == 0) | (right.lengths == 0)
-    holes = (per_row(left, nulls_of(left.flat)) > 0) | (per_row(right, nulls_of(right.flat)) > 0)
+    first, second = spread(args[0]), spread(args[1])
+    empty = (first.lengths == 0) | (second.lengths == 0)
+    holes = (per_row(first, nulls_of(first.flat)) > 0) | (per_row(second, nulls_of(second.flat)) > 0)
     constant = next((n for n, arg in enumerate(call.args) if isinstance(arg, Literal)), None)
     type_ = call.args[0].type.fields[0].type
     if constant is None:
-        there = _shared(left, right, type_)
+        there = _shared(first, second, type_)
     else:
-        listed, rows = (left, right) if constant == 0 else (right, left)
-        wanted = pc.drop_null(ordered(listed.flat, type_))
-        there = per_row(rows, is_set(pc.is_in(ordered(rows.flat, type_), value_set=wanted))) > 0
-    null = left.null | right.null
+        listed, rows = (first, second) if constant == 0 else (second, first)
+        constants = pc.drop_null(ordered(listed.flat, type_))
+        there = per_row(rows, is_set(pc.is_in(ordered(rows.flat, type_), value_set=constants))) > 0
+    null = first.null | second.null
     return Vector(_nullable(there, null | (~there & ~empty & holes)))
 
 
-def _shared(left: Spread, right: Spread, type_: DataType) -> Mask:
+def _shared(first: Spread, second: Spread, type_: DataType) -> Mask:
     """Return the rows whose two arrays share an element other than NULL."""
-    whole = pa.concat_arrays([ordered(rows.flat, type_) for rows in (left, right)])
+    whole = pa.concat_arrays([ordered(rows.flat, type_) for rows in (first, second)])
     codes = numpy_of(filled(pc.dictionary_encode(whole).indices, -1), np.int64)
-    keys = np.concatenate([left.rows, right.rows]) * (len(codes) + 1) + codes
-    at = len(left.flat)
-    both = np.intersect1d(keys[:at][codes[:at] >= 0], keys[at:][codes[at:] >= 0])
-    there = np.zeros(len(left.lengths), dtype=np.bool_)
+    keys = np.concatenate([first.rows, second.rows]) * (len(codes) + 1) + codes
+    boundary = len(first.flat)
+    both = np.intersect1d(keys[:boundary][codes[:boundary] >= 0], keys[boundary:][codes[boundary:] >= 0])
+    there = np.zeros(len(first.lengths), dtype=np.bool_)
     there[both // (len(codes) + 1)] = True
     return there
 
@@ -147,29 +147,29 @@ def element(call: Call, args: list[pa.Array]) -> Vector:
     whose magnitude overflows, Spark reads past the array.
     """
     first, error = int(call.setting[0]), str(call.setting[1])
-    rows, wanted = spread(args[0]), numbers(args[1]).astype(np.int32).astype(np.int64)
+    rows, asked_index = spread(args[0]), numbers(args[1]).astype(np.int32).astype(np.int64)
     null = rows.null | nulls_of(args[1])
-    zero = ~null & (wanted == 0) & (first == 1)
-    index = np.where(wanted < 0, wanted + rows.lengths, wanted - 1) if first else wanted
+    zero = ~null & (asked_index == 0) & (first == 1)
+    index = np.where(asked_index < 0, asked_index + rows.lengths, asked_index - 1) if first else asked_index
     outside = ~null & ~zero & ((index < 0) | (index >= rows.lengths))
-    crashing = ~null & (wanted == _LEAST) & (first == 1)
+    crashing = ~null & (asked_index == _LEAST) & (first == 1)
     outside &= ~crashing
     missing = null | zero | outside | crashing
-    places = arrow_array(np.where(missing, 0, rows.starts + index), mask=missing)
+    indexes = arrow_array(np.where(missing, 0, rows.starts + index), mask=missing)
     outside_of = code(error, outside) if error else None
     raised = first_of([code("INVALID_INDEX_OF_ZERO", zero), code(NOT_READ, crashing), outside_of])
-    return Vector(_taken(rows.flat, places), raised)
+    return Vector(_elements_at(rows.flat, indexes), raised)
 
 
-def _taken(flat: pa.Array, places: pa.Array) -> pa.Array:
-    return pc.take(flat, places) if len(flat) else pa.nulls(len(places), flat.type)
+def _elements_at(flat: pa.Array, indexes: pa.Array) -> pa.Array:
+    return pc.take(flat, indexes) if len(flat) else pa.nulls(len(indexes), flat.type)
 
 
 def value_of_key(call: Call, args: list[pa.Array]) -> Vector:
     """Return the value of a key of a map, NULL if the map lacks the key; the first of equal keys counts."""
     keys, values = spread(args[0], "key"), spread(args[0], "value")
-    places = _firsts(keys, np.flatnonzero(is_set(_equal_to(keys, args[1], call.args[1]))))
-    return Vector(_taken(values.flat, arrow_array(places, mask=places < 0)))
+    indexes = _firsts(keys, np.flatnonzero(is_set(_equal_to(keys, args[1], call.args[1]))))
+    return Vector(_elements_at(values.flat, arrow_array(indexes, mask=indexes < 0)))
 
 
 def _firsts(rows: Spread, elements: Longs) -> Longs:
@@ -190,8 +190,8 @@ def position(call: Call, args: list[pa.Array]) -> Vector:
     """Compute array_position: the index, from 1, of the first element that equals the value; else 0."""
     rows = spread(args[0])
     first = _firsts(rows, np.flatnonzero(is_set(_equal_to(rows, args[1], call.args[1]))))
-    places = np.where(first < 0, 0, first - rows.starts + 1)
-    return Vector(array_of(places, rows.null | nulls_of(args[1]), call.type))
+    positions = np.where(first < 0, 0, first - rows.starts + 1)
+    return Vector(array_of(positions, rows.null | nulls_of(args[1]), call.type))
 
 
 def extreme(call: Call, args: list[pa.Array]) -> Vector:
@@ -200,10 +200,10 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
     comparable = ordered(rows.flat, call.type)
     ranks = numpy_of(pc.rank(comparable, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
     ranks = np.where(nulls_of(comparable), 0, ranks if call.name == "array_max" else -ranks)
-    known = ~nulls_of(comparable)
+    present = ~nulls_of(comparable)
     order = np.lexsort((np.arange(len(ranks)), -ranks, rows.rows))
-    places = _firsts(rows, order[known[order]])
-    return Vector(_taken(rows.flat, arrow_array(places, mask=places < 0)))
+    indexes = _firsts(rows, order[present[order]])
+    return Vector(_elements_at(rows.flat, arrow_array(indexes, mask=indexes < 0)))
 
 
 def field(call: Call, args: list[pa.Array]) -> Vector:
@@ -215,7 +215,7 @@ def field(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(lists(rows, pc.struct_field(rows.flat, [number])))
 
 
-def made(call: Call, args: list[pa.Array]) -> Vector:
+def array_of_values(call: Call, args: list[pa.Array]) -> Vector:
     """Compute array(...): one element per argument."""
     rows, count = len(args[0]), len(args)
     flat = pc.take(

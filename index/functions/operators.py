@@ -196,7 +196,7 @@ _OPERATORS = {
 
 def compared(call: Call, args: list[pa.Array]) -> Vector:
     """Compute `= <> < <= > >= <=>` of two values of one type."""
-    a, b = (ordered(arg, part.type) for arg, part in zip(args, call.args, strict=True))
+    a, b = (ordered(arg, operand.type) for arg, operand in zip(args, call.args, strict=True))
     if call.name == "<=>":
         both = pc.and_(pc.is_null(a), pc.is_null(b))
         return Vector(pc.or_(both, filled(pc.equal(a, b), False)))
@@ -230,9 +230,9 @@ def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
 
     The setting of the call says whether the list contains NULL.
     """
-    wanted = pc.unique(pa.concat_arrays([ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
+    constants = pc.unique(pa.concat_arrays([ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
     values = ordered(args[0], call.args[0].type)
-    listed = pc.is_in(values, value_set=wanted)
+    listed = pc.is_in(values, value_set=constants)
     null = pc.is_null(values)
     unknown = pc.or_(null, pc.invert(listed)) if call.setting[0] else null
     return Vector(pc.if_else(unknown, arrow_scalar(None, pa.bool_()), listed))
@@ -242,8 +242,8 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
     """Compute greatest and least of values of one type; NULL if all are; the first of equal values."""
     operator = pc.greater if call.name == "greatest" else pc.less
     best = args[0]
-    for part, arg in zip(call.args[1:], args[1:], strict=True):
-        a, b = ordered(arg, part.type), ordered(best, part.type)
+    for operand, arg in zip(call.args[1:], args[1:], strict=True):
+        a, b = ordered(arg, operand.type), ordered(best, operand.type)
         better = pc.or_(pc.and_(pc.is_null(b), pc.is_valid(a)), filled(operator(a, b), False))
         best = pc.if_else(better, arg, best)
     return Vector(best)

@@ -35,8 +35,8 @@ class Item(NamedTuple):
 
 def shown(ranges: Ranges, negated: bool = False) -> str:
     """Return ranges of code points as a character class of RE2."""
-    parts = (f"\\x{{{low:x}}}" + f"-\\x{{{high:x}}}" * (low < high) for low, high in ranges)
-    return f"[{'^' * negated}{''.join(parts)}]"
+    classes = (f"\\x{{{low:x}}}" + f"-\\x{{{high:x}}}" * (low < high) for low, high in ranges)
+    return f"[{'^' * negated}{''.join(classes)}]"
 
 
 def folded(ranges: Ranges) -> Ranges:
@@ -143,10 +143,10 @@ def like_parts(pattern: str, escape: str) -> tuple[str, str, str] | None:
 @lru_cache(maxsize=256)
 def like_regex(pattern: str, escape: str) -> str:
     """Translate a pattern of LIKE to an RE2 pattern that matches a whole text."""
-    parts = []
+    pieces = []
     for char, is_wild in like_tokens(pattern, escape):
-        parts.append({"_": ".", "%": ".*"}[char] if is_wild else _quoted(char))
-    return f"(?s)\\A(?:{''.join(parts)})\\z"
+        pieces.append({"_": ".", "%": ".*"}[char] if is_wild else _quoted(char))
+    return f"(?s)\\A(?:{''.join(pieces)})\\z"
 
 
 def _quoted(char: str) -> str:

@@ -63,9 +63,9 @@ def like(call: Call, args: list[pa.Array]) -> Vector:
     pattern = constant_text(call, 1)
     if pattern is None:
         return Vector(pa.nulls(len(args[0]), pa.bool_()))
-    parts = like_parts(pattern, str(call.setting[0])) if call.name == "like" else None
-    if parts is not None:
-        return Vector(_with_parts(args[0], *parts))
+    pieces = like_parts(pattern, str(call.setting[0])) if call.name == "like" else None
+    if pieces is not None:
+        return Vector(_with_parts(args[0], *pieces))
     if call.name == "like":
         return Vector(pc.match_substring_regex(args[0], like_regex(pattern, str(call.setting[0]))))
     regex = java_regex(pattern)
@@ -92,17 +92,17 @@ def _without_break(values: pa.Array) -> pa.Array:
 
 def searched(call: Call, args: list[pa.Array]) -> Vector:
     """Compute startswith, endswith and contains."""
-    part = constant_text(call, 1)
-    if part is None:
+    needle = constant_text(call, 1)
+    if needle is None:
         return each_row(call, args, _SEARCH[call.name])
     vectors = {"startswith": pc.starts_with, "endswith": pc.ends_with, "contains": pc.match_substring}
-    return Vector(vectors[call.name](args[0], part))
+    return Vector(vectors[call.name](args[0], needle))
 
 
 _SEARCH: dict[str, Callable[[bytes, bytes], bool]] = {
-    "startswith": lambda text, part: text.startswith(part),
-    "endswith": lambda text, part: text.endswith(part),
-    "contains": lambda text, part: part in text,
+    "startswith": lambda text, needle: text.startswith(needle),
+    "endswith": lambda text, needle: text.endswith(needle),
+    "contains": lambda text, needle: needle in text,
 }
 
 
@@ -200,14 +200,14 @@ def _substring(text: bytes, position: int, count: int = (1 << 31) - 1) -> bytes:
     return chars[max(start, 0) : max(start + count, 0)].encode()
 
 
-def left(call: Call, args: list[pa.Array]) -> Vector:
+def first_characters(call: Call, args: list[pa.Array]) -> Vector:
     """Return the first characters of a text."""
     if (n := constant_whole(call, 1)) is not None:
         return _sliced(args[0], 1, n)
     return each_row(call, args, lambda text, n: _substring(text, 1, n))
 
 
-def right(call: Call, args: list[pa.Array]) -> Vector:
+def last_characters(call: Call, args: list[pa.Array]) -> Vector:
     """Return the last characters of a text."""
     if (n := constant_whole(call, 1)) is not None:
         return _sliced(args[0], -max(n, 0), max(n, 0))
@@ -255,45 +255,45 @@ _LONGEST_AT_ONCE = 1 << 8
 
 def place(call: Call, args: list[pa.Array]) -> Vector:
     """Compute instr: the position, in characters from 1, where a text first occurs in another; else 0."""
-    part = constant_text(call, 1)
-    return each_row(call, args, _place) if part is None else _places(args[0], part)
+    needle = constant_text(call, 1)
+    return each_row(call, args, _index) if needle is None else _indexes(args[0], needle)
 
 
 def place_from(call: Call, args: list[pa.Array]) -> Vector:
     """Compute locate: the position where a text occurs in another, from a constant start on."""
-    part, first = constant_text(call, 0), constant_whole(call, 2)
-    if part is None or first is None:
-        return each_row(call, args, lambda part, text, first: _place(text, part, first))
-    return _places(args[1], part, first)
+    needle, first = constant_text(call, 0), constant_whole(call, 2)
+    if needle is None or first is None:
+        return each_row(call, args, lambda needle, text, first: _index(text, needle, first))
+    return _indexes(args[1], needle, first)
 
 
-def _places(texts: pa.Array, part: str, first: int = 1) -> Vector:
+def _indexes(texts: pa.Array, needle: str, first: int = 1) -> Vector:
     """Return positions of a constant text; ASCII texts are searched at once, as a byte is a character."""
     return by_parts(
         texts,
         pc.string_is_ascii(texts),
-        lambda plain: Vector(_places_of_bytes(plain, part, first)),
+        lambda plain: Vector(_indexes_in_ascii(plain, needle, first)),
         lambda others: per_distinct(
-            [others], [STRING], INTEGER, lambda text: _place(text, part.encode(), first)
+            [others], [STRING], INTEGER, lambda text: _index(text, needle.encode(), first)
         ),
     )
 
 
-def _places_of_bytes(texts: pa.Array, part: str, first: int) -> pa.Array:
-    before = first - 1 if part else 0
+def _indexes_in_ascii(texts: pa.Array, needle: str, first: int) -> pa.Array:
+    before = first - 1 if needle else 0
     null = nulls_of(texts)
     if first < 1:
         return array_of(np.zeros(len(texts), np.int32), null, INTEGER)
     rest = pc.utf8_slice_codeunits(texts, before) if before else texts
-    offsets = numbers(pc.find_substring(rest, part))
+    offsets = numbers(pc.find_substring(rest, needle))
     return array_of(np.where(offsets < 0, 0, offsets.astype(np.int64) + before + 1), null, INTEGER)
 
 
-def _place(text: bytes, part: bytes, first: int = 1) -> int:
+def _index(text: bytes, needle: bytes, first: int = 1) -> int:
     if first < 1:
         return 0
     # An empty text is found at the beginning, wherever the search begins.
-    return text.decode().find(part.decode(), first - 1 if part else 0) + 1
+    return text.decode().find(needle.decode(), first - 1 if needle else 0) + 1
 
 
 def padded(call: Call, args: list[pa.Array]) -> Vector:

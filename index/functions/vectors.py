@@ -75,14 +75,14 @@ def code(error: str, where: Mask) -> Codes | None:
     return np.where(where, ERRORS.index(error), 0).astype(np.uint8) if where.any() else None
 
 
-def first_of(parts: Sequence[Codes | None]) -> Codes | None:
+def first_of(codes: Sequence[Codes | None]) -> Codes | None:
     """Return per row the first error of several."""
-    known = [part for part in parts if part is not None]
-    if not known:
+    present = [raised for raised in codes if raised is not None]
+    if not present:
         return None
-    out = known[0]
-    for part in known[1:]:
-        out = np.where(out != 0, out, part)
+    out = present[0]
+    for raised in present[1:]:
+        out = np.where(out != 0, out, raised)
     return out
 
 
@@ -127,8 +127,8 @@ def within(
     """
     low, high = range_of(type_) or WHOLE["long"]
     outside = (data < low) | (data > high) | beyond
-    kept = np.where(outside | null, 0, data) if outside.any() else data
-    return Vector(array_of(kept, null, type_), code(error, outside & ~null))
+    inside = np.where(outside | null, 0, data) if outside.any() else data
+    return Vector(array_of(inside, null, type_), code(error, outside & ~null))
 
 
 def repeated(literal: Literal, rows: int) -> pa.Array:
@@ -227,9 +227,11 @@ def by_parts(
     mask = np.ones(len(values), dtype=np.bool_)
     mask[odd] = False
     both = joined([quick(pc.filter(values, arrow_array(mask))), other(pc.take(values, arrow_array(odd)))])
-    at = np.where(mask, np.cumsum(mask) - 1, 0)
-    at[odd] = int(mask.sum()) + np.arange(len(odd))
-    return Vector(pc.take(both.values, arrow_array(at)), None if both.raised is None else both.raised[at])
+    indexes = np.where(mask, np.cumsum(mask) - 1, 0)
+    indexes[odd] = int(mask.sum()) + np.arange(len(odd))
+    return Vector(
+        pc.take(both.values, arrow_array(indexes)), None if both.raised is None else both.raised[indexes]
+    )
 
 
 def per_distinct(
@@ -241,14 +243,17 @@ def per_distinct(
     """
     null = nulls_of(*args)
     coded = [pc.dictionary_encode(a) for a in args]
-    known = [canonical(c.dictionary, t) for c, t in zip(coded, types, strict=True)]
-    rows, back = _distinct_rows([c.indices for c in coded], [len(values) for values in known], ~null)
-    columns = [[held[at] for at in places] for held, places in zip(known, rows, strict=True)]
-    values, raised = _each(apply, columns)
-    at = np.full(len(null), len(values), dtype=np.int64)
-    at[~null] = back
-    results = pc.take(from_canonical([*values, None], to), arrow_array(at))
-    return Vector(results, np.append(raised, np.uint8(0))[at] if raised.any() else None)
+    dictionaries = [canonical(c.dictionary, t) for c, t in zip(coded, types, strict=True)]
+    rows, back = _distinct_rows([c.indices for c in coded], [len(values) for values in dictionaries], ~null)
+    columns = [
+        [dictionary[index] for index in indexes]
+        for dictionary, indexes in zip(dictionaries, rows, strict=True)
+    ]
+    values, raised = _result_of_each_row(apply, columns)
+    order = np.full(len(null), len(values), dtype=np.int64)
+    order[~null] = back
+    results = pc.take(from_canonical([*values, None], to), arrow_array(order))
+    return Vector(results, np.append(raised, np.uint8(0))[order] if raised.any() else None)
 
 
 def each_row(call: Call, args: Sequence[pa.Array], apply: Callable[..., Any]) -> Vector:
@@ -271,12 +276,14 @@ def _distinct_rows(
     of = varied[0] if varied else 0
     present = np.zeros(max(sizes[of], 1), dtype=np.bool_)
     present[arrays[of]] = True
-    places = np.flatnonzero(present)
-    columns = [places.tolist() if n == of else [0] * len(places) for n in range(len(codes))]
+    indexes = np.flatnonzero(present)
+    columns = [indexes.tolist() if n == of else [0] * len(indexes) for n in range(len(codes))]
     return columns, (np.cumsum(present) - 1)[arrays[of]]
 
 
-def _each(apply: Callable[..., Any], columns: Sequence[Sequence[Any]]) -> tuple[list[Any], Codes]:
+def _result_of_each_row(
+    apply: Callable[..., Any], columns: Sequence[Sequence[Any]]
+) -> tuple[list[Any], Codes]:
     """Return the results of a function for each row, None where it raises, and the errors."""
     raised = np.zeros(len(columns[0]), dtype=np.uint8)
     try:
@@ -305,20 +312,20 @@ def bytes_of(texts: pa.Array) -> tuple[Longs, Bytes]:
     >>> places.tolist(), data.tobytes()
     ([0, 2, 2, 3], b'abc')
     """
-    _, places, data = texts.buffers()
-    if not len(texts) or places is None:
+    _, offsets, data = texts.buffers()
+    if not len(texts) or offsets is None:
         return np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.uint8)
-    ends = np.frombuffer(places, np.int32, len(texts) + 1, 4 * texts.offset).astype(np.int64)
-    held = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return ends - ends[0], held[ends[0] : ends[-1]]
+    ends = np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset).astype(np.int64)
+    content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return ends - ends[0], content[ends[0] : ends[-1]]
 
 
-def texts_of(places: npt.NDArray[np.integer], data: Bytes, null: Mask, type_: Any = None) -> pa.Array:
+def texts_of(offsets: npt.NDArray[np.integer], data: Bytes, null: Mask, type_: Any = None) -> pa.Array:
     """Return texts from offsets and bytes, NULL where `null`; `type_` is string by default."""
     if len(data) > MOST_BYTES:
         raise OverflowError(f"{len(data)} bytes of texts in one array")
     valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
-    buffers = [valid, pa.py_buffer(places.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
+    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(type_ or pa.string(), len(null), buffers)
 
 
@@ -333,9 +340,9 @@ _LOWER_HEX_OF_BYTE = _hex_table(b"%02x")
 
 def hex_of_bytes(values: pa.Array, capitals: bool = True) -> pa.Array:
     """Return the bytes of texts or binary values as hexadecimal text."""
-    places, data = bytes_of(values)
+    offsets, data = bytes_of(values)
     table = HEX_OF_BYTE if capitals else _LOWER_HEX_OF_BYTE
-    return texts_of(2 * places, table[data].view(np.uint8), nulls_of(values))
+    return texts_of(2 * offsets, table[data].view(np.uint8), nulls_of(values))
 
 
 def bytes_replaced(texts: pa.Array, by: Sequence[int | None]) -> pa.Array:
@@ -343,14 +350,14 @@ def bytes_replaced(texts: pa.Array, by: Sequence[int | None]) -> pa.Array:
 
     `by`: 256 entries.
     """
-    places, data = bytes_of(texts)
+    offsets, data = bytes_of(texts)
     changed = np.array([b or 0 for b in by], np.uint8)[data]
     if None in by:
-        kept = np.array([b is not None for b in by])[data]
+        remains = np.array([b is not None for b in by])[data]
         before = np.zeros(len(data) + 1, np.int64)
-        np.cumsum(kept, out=before[1:])
-        places, changed = before[places], changed[kept]
-    return texts_of(places, changed, nulls_of(texts))
+        np.cumsum(remains, out=before[1:])
+        offsets, changed = before[offsets], changed[remains]
+    return texts_of(offsets, changed, nulls_of(texts))
 
 
 Piece = tuple[Bytes, Mask | None]
@@ -371,10 +378,10 @@ def digits(numbers: Longs, least: int, most: int) -> Piece:
         rest = rest // 10
     if least == most:
         return table, None
-    kept = np.ones(table.shape, np.bool_)
+    shown = np.ones(table.shape, np.bool_)
     for column in range(most - least):
-        kept[:, column] = numbers >= 10 ** (most - 1 - column)
-    return table, kept
+        shown[:, column] = numbers >= 10 ** (most - 1 - column)
+    return table, shown
 
 
 def named(names: Sequence[str], numbers: Longs) -> Piece:
@@ -386,24 +393,24 @@ def named(names: Sequence[str], numbers: Longs) -> Piece:
     )
     if all(len(name) == width for name in encoded):
         return table.take(numbers, axis=0), None
-    kept = np.arange(width) < np.array([[len(name)] for name in encoded])
-    return table.take(numbers, axis=0), kept.take(numbers, axis=0)
+    shown = np.arange(width) < np.array([[len(name)] for name in encoded])
+    return table.take(numbers, axis=0), shown.take(numbers, axis=0)
 
 
 def hexadecimal(numbers: Longs) -> Piece:
     """Return the 64 bits of numbers as hexadecimal text without leading zeros."""
     table = HEX_OF_BYTE[numbers.astype(">i8").view(np.uint8)].view(np.uint8).reshape(len(numbers), 16)
-    kept = np.logical_or.accumulate(table != ord("0"), axis=1)
-    kept[:, -1] = True
-    return table, kept
+    shown = np.logical_or.accumulate(table != ord("0"), axis=1)
+    shown[:, -1] = True
+    return table, shown
 
 
 def side_by_side(pieces: Sequence[Piece]) -> Piece:
     """Concatenate the pieces of each text."""
     table = np.concatenate([table for table, _ in pieces], axis=1)
-    if all(kept is None for _, kept in pieces):
+    if all(shown is None for _, shown in pieces):
         return table, None
-    masks = [np.ones(table.shape, np.bool_) if kept is None else kept for table, kept in pieces]
+    masks = [np.ones(table.shape, np.bool_) if shown is None else shown for table, shown in pieces]
     return table, np.concatenate(masks, axis=1)
 
 
@@ -411,9 +418,9 @@ def texts_of_pieces(pieces: Sequence[Piece], null: Mask) -> pa.Array:
     """Concatenate the pieces of each text to a text; NULL where `null`. No pieces give empty texts."""
     if not pieces:
         return texts_of(np.zeros(len(null) + 1, np.int64), np.zeros(0, np.uint8), null)
-    table, kept = side_by_side(pieces) if len(pieces) > 1 else pieces[0]
-    if kept is None:
+    table, shown = side_by_side(pieces) if len(pieces) > 1 else pieces[0]
+    if shown is None:
         return texts_of(np.arange(len(null) + 1) * table.shape[1], table.reshape(-1), null)
-    places = np.zeros(len(null) + 1, np.int64)
-    np.cumsum(kept.sum(axis=1), out=places[1:])
-    return texts_of(places, table[kept], null)
+    offsets = np.zeros(len(null) + 1, np.int64)
+    np.cumsum(shown.sum(axis=1), out=offsets[1:])
+    return texts_of(offsets, table[shown], null)

@@ -23,7 +23,7 @@ from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.files import column_sets
 from tailbit.index.maintenance.alter import change_definitions, retried
 from tailbit.index.maintenance.definitions import found
-from tailbit.index.maintenance.requirements import Wanted, wanted_of
+from tailbit.index.maintenance.requirements import Requirements, requirements_of
 from tailbit.index.model import (
     DEFERRED,
     REPLACES,
@@ -181,7 +181,7 @@ def _column_anew(definition: Definition, schema: Schema) -> Definition:
     return replace(definition, id=now.id, terms=(replace(term, text=definition.label, columns=(known,)),))
 
 
-def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:
+def swap_rebuilt(index: MetadataTable, wanted: Requirements) -> list[Definition]:
     """Replace each definition by its rebuilt one if no file lacks the latter; keep the order of definitions.
 
     One commit drops the old ones, with their records and counts. Return the rebuilt ones as they are now.
@@ -211,7 +211,7 @@ def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:
     return retried(index, attempt)
 
 
-def lacking(state: IndexState, wanted: Wanted, *, claimed: bool = False) -> Lacking:
+def lacking(state: IndexState, wanted: Requirements, *, claimed: bool = False) -> Lacking:
     """Return the live files that lack a definition that they want; with `claimed`, only those with postings.
 
     Cost: one pass over the records.
@@ -234,11 +234,11 @@ def left_to_fill(table: Table, state: IndexState) -> bool:
         schema = table.snapshot(ledger.version).schema
     except (CommitGapError, VersionNotFoundError):
         return False
-    wanted = wanted_of(state.settings.definitions, schema)
+    wanted = requirements_of(state.settings.definitions, schema)
     return bool(_pending(state.settings, wanted)) or len(lacking(state, wanted).fillable(ledger.lineage)) > 0
 
 
-def _pending(settings: Settings, wanted: Wanted) -> list[Definition]:
+def _pending(settings: Settings, wanted: Requirements) -> list[Definition]:
     """Return the definitions that will replace others once every file has them."""
     ids = {*wanted.everywhere, *wanted.parts}
     return [d for d in settings.definitions if REPLACES in d.options and d.id in ids]
@@ -301,7 +301,7 @@ def build_extent_of(state: IndexState, snapshot: Snapshot) -> BuildExtent:
     where a file has no record.
     """
     files, definitions = snapshot.files, state.settings.definitions
-    missing = lacking(state, wanted_of(definitions, snapshot.schema))
+    missing = lacking(state, requirements_of(definitions, snapshot.schema))
     records = state.recorded.table()
     live = pc.filter(records, pc.is_null(records["left"]))
     unread = pc.filter(live, pc.is_valid(live["error"]))["path"]
@@ -339,7 +339,7 @@ def unrecorded_by_definition(state: IndexState, snapshot: Snapshot) -> dict[str,
     Only an index whose first build goes on has such files of the version that it is built for. Cost: one
     look-up for all files; a step of Python for each such file if a definition is of some partitions.
     """
-    files, wanted = snapshot.files, wanted_of(state.settings.definitions, snapshot.schema)
+    files, wanted = snapshot.files, requirements_of(state.settings.definitions, snapshot.schema)
     recorded = state.recorded.table()
     live = pc.filter(recorded, pc.is_null(recorded["left"]))
     missing = pc.invert(pc.is_in(files.paths, value_set=in_one(live["path"])))

@@ -27,7 +27,7 @@ _ONE_ROW = pa.table({"": pa.nulls(1)})
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Requirements:
     """The definitions that the files of a table want, at one schema.
 
     `columns`: columns and terms that the table has values of; those of deferred definitions too, because
@@ -56,7 +56,7 @@ class Wanted:
         return self._known[values]
 
 
-def wanted_of(definitions: Iterable[Definition], schema: Schema) -> Wanted:
+def requirements_of(definitions: Iterable[Definition], schema: Schema) -> Requirements:
     """Return what files want at a schema.
 
     No file wants a deferred definition, one that reads a column that is gone or has another type, or one
@@ -68,7 +68,7 @@ def wanted_of(definitions: Iterable[Definition], schema: Schema) -> Wanted:
     there = (d for d in definitions if d.id in present or not d.has_postings)
     ready = [d for d in there if not d.is_deferred]
     conditions = {d.id: _condition(d, schema) for d in ready if d.only}
-    return Wanted(
+    return Requirements(
         columns,
         tuple(d.id for d in ready if not d.only),
         {id_: node for id_, node in conditions.items() if node is not None},

@@ -93,12 +93,12 @@ class SegmentCodes:
             inside |= (self.codes >= low) & (self.codes < high)
         return bitmap_where(inside)
 
-    def among(self, wanted: Mask) -> BitMap:
-        """Return the positions whose key is marked in `wanted`, a mask with one flag per key.
+    def among(self, marked: Mask) -> BitMap:
+        """Return the positions whose key is marked in `marked`, a mask with one flag per key.
 
         Cost: one lookup per position of the row space.
         """
-        return bitmap_where(np.concatenate([[False], wanted]).take(self.codes))
+        return bitmap_where(np.concatenate([[False], marked]).take(self.codes))
 
     def count_within(self, spans: Sequence[Span], positions: BitPositions) -> int:
         """Count the positions whose code is in one of disjoint spans."""
@@ -135,7 +135,7 @@ def spans_of(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> list[Span]:
 
 def held_codes(segment: Segment, column: str) -> SegmentCodes | None:
     """Return the codes of a column if they are cached."""
-    return CODES.held((segment.name, column))
+    return CODES.cached((segment.name, column))
 
 
 def codes_of(segment: Segment, column: str) -> SegmentCodes:
@@ -146,7 +146,7 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
     Raises:
         CorruptIndexError: the segment is damaged, or two of its postings share a position.
     """
-    return CODES.get((segment.name, column), lambda: _made(segment, column))
+    return CODES.get((segment.name, column), lambda: _decoded_codes(segment, column))
 
 
 def times_made(segment: Segment, column: str) -> int:
@@ -160,18 +160,18 @@ def have_room(segment: Segment, column: str) -> bool:
     If they do not fit, building codes for one row space after the other would keep none of them.
     """
     folder, keys = segment.name.rpartition("/")[0], segment.weight(column)[0]
-    held = CODES.size(lambda cache_key: cache_key[1] == column and cache_key[0].startswith(folder))
-    return held + segment.rows * narrowest(keys).itemsize + _A_KEY * keys <= CODES_BYTES
+    cached = CODES.size(lambda cache_key: cache_key[1] == column and cache_key[0].startswith(folder))
+    return cached + segment.rows * narrowest(keys).itemsize + _A_KEY * keys <= CODES_BYTES
 
 
-def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
+def _decoded_codes(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
     keys, cardinality = segment.keys(column)
     MAKING.get((segment.name, column), lambda: ([0], 1))[0] += 1
     codes = np.zeros(segment.rows, dtype=narrowest(len(keys)))
-    parts = (partial(_decoded, read, 1 + first, len(codes)) for first, read in segment.parts(column))
+    reads = (partial(_decoded, read, 1 + first, len(codes)) for first, read in segment.row_groups(column))
     try:
-        for part in in_order(parts):
-            part.place(codes)
+        for row_group in in_order(reads):
+            row_group.place(codes)
     except ValueError as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
     if np.count_nonzero(codes) != int(cardinality.sum()):
@@ -180,7 +180,7 @@ def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _RowGroupCodes:
     """The postings of a row group, decoded as far as threads can work side by side.
 
     `sparse`: positions and the code of each. `bitmaps`: of dense keys; `cardinality` and `numbers`: int64,
@@ -203,23 +203,23 @@ class _Part:
         place_codes(self.bitmaps, self.cardinality, self.numbers, out)
 
 
-def _decoded(read: Callable[[Sequence[str]], pa.Table], first: int, rows: int, alone: bool) -> _Part:
+def _decoded(read: Callable[[Sequence[str]], pa.Table], first: int, rows: int, alone: bool) -> _RowGroupCodes:
     """Decode a row group whose keys have the codes from `first` on.
 
     Raises:
         ValueError: a posting does not decode.
     """
-    part = read(STORED[1:])
-    cardinality = numpy_of(part["cardinality"], dtype=np.int64)
-    gaps = Gaps.of(part, cardinality, rows)
-    numbers = np.arange(first, first + len(part))
-    bitmaps, sparse = part["bitmap"].combine_chunks(), []
-    if gaps.held.any():
-        firsts, others = gaps.apart(0, len(part))
-        mine, dense = numbers[gaps.held].astype(narrowest(first + len(part))), ~gaps.held
-        sparse = [(firsts, mine), (others, np.repeat(mine, gaps.counts[gaps.held] - 1))]
+    postings = read(STORED[1:])
+    cardinality = numpy_of(postings["cardinality"], dtype=np.int64)
+    gaps = Gaps.of(postings, cardinality, rows)
+    numbers = np.arange(first, first + len(postings))
+    bitmaps, sparse = postings["bitmap"].combine_chunks(), []
+    if gaps.is_sparse.any():
+        firsts, others = gaps.apart(0, len(postings))
+        key_codes, dense = numbers[gaps.is_sparse].astype(narrowest(first + len(postings))), ~gaps.is_sparse
+        sparse = [(firsts, key_codes), (others, np.repeat(key_codes, gaps.counts[gaps.is_sparse] - 1))]
         bitmaps = pc.filter(bitmaps, arrow_array(dense))
         cardinality, numbers = cardinality[dense], numbers[dense]
     if bitmaps.null_count:
         raise ValueError("a posting has neither a bitmap nor positions")
-    return _Part(sparse, bitmaps, cardinality, numbers)
+    return _RowGroupCodes(sparse, bitmaps, cardinality, numbers)

@@ -32,8 +32,8 @@ def covered(work: Sequence[tuple[int, Callable[[], Cover]]], rows: int) -> list[
     if sum(sizes) < 2 * _WORTH_A_THREAD:
         decoded = [call() for _, call in work]
     else:
-        parts = shared_out([call for _, call in work], sizes, _WORTH_A_THREAD)
-        decoded = list(chain.from_iterable(in_order(partial(_done, some) for some in parts)))
+        batches = shared_out([call for _, call in work], sizes, _WORTH_A_THREAD)
+        decoded = list(chain.from_iterable(in_order(partial(_done, some) for some in batches)))
     dense = [bits for bitmaps, _ in decoded for bits in bitmaps]
     sparse = [positions for _, listed in decoded for positions in listed]
     return [*dense, masks.union_of(sparse, rows)] if sparse else dense

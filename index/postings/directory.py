@@ -47,13 +47,13 @@ class Directory(NamedTuple):
 
     types: dict[str, str]
     spans: list[Span]
-    places: dict[str, tuple[list[Place], list[bytes]]]
+    entries: dict[str, tuple[list[Place], list[bytes]]]
 
     def add(self, column: str, key_type: str, span: Span, low: bytes | None, high: bytes | None) -> None:
         """Add the next rows of a column."""
         self.types[column] = key_type
-        places, highs = self.places.setdefault(column, ([], []))
-        places.append(Place(len(self.spans), low, high))
+        entries, highs = self.entries.setdefault(column, ([], []))
+        entries.append(Place(len(self.spans), low, high))
         highs.append(high or b"")
         self.spans.append(span)
 

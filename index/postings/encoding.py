@@ -76,10 +76,10 @@ def encoding_of(segments: Iterable[Segment], column: str) -> Encoding:
     Raises:
         CorruptIndexError: the footer of a segment is missing or altered.
     """
-    parts = [(s.space, s.rows, s.forms(column)) for s in segments if column in s.columns]
+    forms = [(s.space, s.rows, s.forms(column)) for s in segments if column in s.columns]
     # Several segments of one row space cover the same rows.
     rows: dict[str, int] = {}
-    for space, extent, _ in parts:
+    for space, extent, _ in forms:
         rows[space] = max(extent, rows.get(space, 0))
-    keys, sparse, size = (sum(form[i] for _, _, form in parts) for i in range(3))
+    keys, sparse, size = (sum(form[i] for _, _, form in forms) for i in range(3))
     return Encoding(keys, sparse, size, sum(rows.values()))

@@ -53,17 +53,17 @@ def encoded(positions: BitPositions, counts: Longs) -> pa.Table:
 
     `counts`: int64, the number of positions of each key, key after key; 0 for a dense key.
     """
-    held = counts > 0
-    starts = (np.cumsum(counts) - counts)[held]
+    nonempty = counts > 0
+    starts = (np.cumsum(counts) - counts)[nonempty]
     signed = positions.view(np.int32) if positions.flags.c_contiguous else positions.astype(np.int32)
     first = np.zeros(len(counts), dtype=np.int32)
-    first[held] = signed[starts]
+    first[nonempty] = signed[starts]
     gaps = np.diff(signed, prepend=np.int32(0))
     inner = np.ones(len(signed), dtype=np.bool_)
     inner[starts] = False
     sizes = np.maximum(counts - 1, 0)
     planes = _planes(gaps[inner], sizes)
-    return pa.table([arrow_array(first, mask=~held), *planes], schema=SCHEMA)
+    return pa.table([arrow_array(first, mask=~nonempty), *planes], schema=SCHEMA)
 
 
 def none(many: int) -> pa.Table:
@@ -81,15 +81,15 @@ def _planes(gaps: npt.NDArray[np.int32], sizes: Longs) -> list[pa.BinaryArray]:
     out = []
     for number in range(len(PLANES)):
         reached = some & (widest >> np.int32(8 * number) > 0)
-        mine = split[:, number]
+        plane = split[:, number]
         if not reached.any():
-            mine = mine[:0]
+            plane = plane[:0]
         elif not np.array_equal(reached, some):
-            mine = mine[np.repeat(reached, sizes)]
+            plane = plane[np.repeat(reached, sizes)]
         offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
         np.cumsum(np.where(reached, sizes, 0), out=offsets[1:])
         valid = arrow_array(reached).buffers()[1]
-        data = pa.py_buffer(np.ascontiguousarray(mine))
+        data = pa.py_buffer(np.ascontiguousarray(plane))
         nulls = int(np.count_nonzero(~reached))
         column = pa.BinaryArray.from_buffers(
             pa.binary(), len(sizes), [valid, pa.py_buffer(offsets), data], nulls
@@ -115,14 +115,14 @@ class _Plane(NamedTuple):
             return cls(numbers, own)
         return cls(numbers - numbers[0], own[numbers[0] : numbers[-1]])
 
-    def only(self, wanted: Mask) -> _Plane:
+    def only(self, marked: Mask) -> _Plane:
         """Return the bytes of only some keys. Cost: a pass over the bytes of all keys."""
         sizes = np.diff(self.offsets)
         data = self.data[self.offsets[0] : self.offsets[-1]]
         if len(data) != self.offsets[-1] - self.offsets[0]:
             raise ValueError(_OTHERS)
-        offsets = np.concatenate([[0], np.cumsum(sizes[wanted])]).astype(np.int32)
-        return _Plane(offsets, data[np.repeat(wanted, sizes)] if len(data) else data)
+        offsets = np.concatenate([[0], np.cumsum(sizes[marked])]).astype(np.int32)
+        return _Plane(offsets, data[np.repeat(marked, sizes)] if len(data) else data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class Gaps:
     the recorded number of positions of each key, 0 for a dense key. `rows`: the row count of the row space.
     """
 
-    held: Mask
+    is_sparse: Mask
     counts: Longs
     rows: int
     _first: Ints
@@ -143,21 +143,21 @@ class Gaps:
     def of(cls, table: pa.Table, cardinality: Longs, rows: int) -> Gaps:
         """Wrap the stored columns of `SCHEMA` in a table that may have others too."""
         first = table[FIRST].combine_chunks()
-        held = numpy_of(pc.is_valid(first))
+        is_sparse = numpy_of(pc.is_valid(first))
         planes = tuple(_Plane.of(table[name].combine_chunks()) for name in PLANES)
-        return cls(held, np.where(held, cardinality, 0), rows, numpy_of(filled(first, 0)), planes)
+        return cls(is_sparse, np.where(is_sparse, cardinality, 0), rows, numpy_of(filled(first, 0)), planes)
 
     @classmethod
     def none(cls, many: int, rows: int) -> Gaps:
         """Return the `Gaps` of `many` dense keys, without reading columns."""
-        held, nothing = np.zeros(many, dtype=np.bool_), np.zeros(many, dtype=np.int64)
+        is_sparse, nothing = np.zeros(many, dtype=np.bool_), np.zeros(many, dtype=np.int64)
         empty = _Plane(np.zeros(many + 1, dtype=np.int32), np.zeros(0, dtype=np.uint8))
-        return cls(held, nothing, rows, nothing.astype(np.int32), (empty,) * len(PLANES))
+        return cls(is_sparse, nothing, rows, nothing.astype(np.int32), (empty,) * len(PLANES))
 
     @property
     def stored(self) -> int:
         """Return how many positions are stored, which may contradict `counts` in a damaged file."""
-        return int(np.count_nonzero(self.held)) + len(self._planes[0].data)
+        return int(np.count_nonzero(self.is_sparse)) + len(self._planes[0].data)
 
     def positions(self, low: int, high: int) -> BitPositions:
         """Decode the positions of the sparse keys among the keys `low` to `high` (excluded), key after key.
@@ -188,14 +188,14 @@ class Gaps:
         others += np.repeat(first - before, inner)
         return first, others
 
-    def only(self, wanted: Mask) -> Gaps:
+    def only(self, marked: Mask) -> Gaps:
         """Return the gaps of some keys.
 
         Raises:
             ValueError: bytes of gaps are missing.
         """
-        planes = tuple(plane.only(wanted) for plane in self._planes)
-        return Gaps(self.held[wanted], self.counts[wanted], self.rows, self._first[wanted], planes)
+        planes = tuple(plane.only(marked) for plane in self._planes)
+        return Gaps(self.is_sparse[marked], self.counts[marked], self.rows, self._first[marked], planes)
 
     def _checked(self, low: int, high: int) -> tuple[BitPositions, Longs, BitPositions]:
         """Return first positions, counts and gaps of the sparse keys among the keys `[low, high)`, checked.
@@ -203,17 +203,17 @@ class Gaps:
         The last position of each key is checked against the rows, so sums of gaps may overflow 32 bits: their
         differences stay right.
         """
-        held, counts = self.held[low:high], self.counts[low:high]
-        wanted = np.maximum(counts - 1, 0)
+        is_sparse, counts = self.is_sparse[low:high], self.counts[low:high]
+        gap_counts = np.maximum(counts - 1, 0)
         lowest, *others = self._planes
         offsets = lowest.offsets[low : high + 1]
-        if not np.array_equal(np.diff(offsets), wanted):
+        if not np.array_equal(np.diff(offsets), gap_counts):
             raise ValueError(_OTHERS)
         steps = lowest.data[offsets[0] : offsets[-1]].astype(np.uint32)
         for number, plane in enumerate(others, 1):
             if plane.offsets[low] < plane.offsets[high]:
-                _add(plane, low, high, wanted, np.uint32(8 * number), steps)
-        first, counts = self._first[low:high][held], counts[held]
+                _add(plane, low, high, gap_counts, np.uint32(8 * number), steps)
+        first, counts = self._first[low:high][is_sparse], counts[is_sparse]
         if len(counts) and (counts.min() < 1 or first.min() < 0):
             raise ValueError("the positions of a posting are fewer than one, or below zero")
         if len(steps) and not steps.all():
@@ -232,22 +232,24 @@ class Gaps:
             raise ValueError(f"position {last.max()} is beyond the {self.rows} rows")
 
 
-def _add(plane: _Plane, low: int, high: int, wanted: Longs, shift: np.uint32, steps: BitPositions) -> None:
+def _add(
+    plane: _Plane, low: int, high: int, gap_counts: Longs, shift: np.uint32, steps: BitPositions
+) -> None:
     """Add the higher bytes of some keys to their gaps.
 
-    `wanted`: int64, the number of gaps of each key; a key has as many bytes in the plane, or none.
+    `gap_counts`: int64, the number of gaps of each key; a key has as many bytes in the plane, or none.
     """
     offsets = plane.offsets[low : high + 1]
     sizes = np.diff(offsets)
     data = plane.data[offsets[0] : offsets[-1]].astype(np.uint32)
     data <<= shift
-    if np.array_equal(sizes, wanted):
+    if np.array_equal(sizes, gap_counts):
         steps |= data
         return
     reached = sizes > 0
-    if not np.array_equal(sizes, np.where(reached, wanted, 0)):
+    if not np.array_equal(sizes, np.where(reached, gap_counts, 0)):
         raise ValueError(_OTHERS)
-    steps[np.repeat(reached, wanted)] |= data
+    steps[np.repeat(reached, gap_counts)] |= data
 
 
 def _summed(first: BitPositions, counts: Longs, steps: BitPositions) -> BitPositions:

@@ -73,7 +73,7 @@ class PositionLists(NamedTuple):
         gaps = Gaps.of(postings, cardinality, rows) if sparse else Gaps.none(len(postings), rows)
         ends = np.zeros(len(postings) + 1, dtype=np.int32)
         np.cumsum(gaps.counts, out=ends[1:])
-        bitmaps = None if gaps.held.all() else _bitmaps(postings, gaps, cardinality)
+        bitmaps = None if gaps.is_sparse.all() else _bitmaps(postings, gaps, cardinality)
         return cls(ends, gaps.positions(0, len(postings)), bitmaps, rows)
 
     @property
@@ -83,38 +83,38 @@ class PositionLists(NamedTuple):
         bitmaps = 0 if self.bitmaps is None else self.bitmaps.of.nbytes + self.bitmaps.data.nbytes
         return ends + self.positions.nbytes + bitmaps
 
-    def placed(self, owners: Longs, at: Longs) -> Placed:
-        """Return the positions of the keys with the numbers `at`, each with its owner.
+    def placed(self, owners: Longs, keys: Longs) -> Placed:
+        """Return the positions of the keys with the numbers `keys`, each with its owner.
 
         Raises:
             ValueError: a bitmap is damaged.
         """
         if self.ends is None:
-            return owners, self.positions[at]
-        counts = (self.ends[at + 1] - self.ends[at]).astype(np.int64)
-        positions = self.positions[ranges(self.ends[at].astype(np.int64), counts)]
+            return owners, self.positions[keys]
+        counts = (self.ends[keys + 1] - self.ends[keys]).astype(np.int64)
+        positions = self.positions[ranges(self.ends[keys].astype(np.int64), counts)]
         listed = np.repeat(owners, counts)
         if self.bitmaps is None:
             return listed, positions
-        numbers = self.bitmaps.of[at]
+        numbers = self.bitmaps.of[keys]
         dense = numbers >= 0
         data = pc.take(self.bitmaps.data, arrow_array(numbers[dense]))
         many = self.bitmaps.counts[numbers[dense]]
         decoded = positions_of(data, many, self.rows)
         return np.concatenate([listed, np.repeat(owners[dense], many)]), np.concatenate([positions, decoded])
 
-    def covered(self, _: Longs, at: Longs) -> list[BitMap]:
-        """Return bitmaps whose union is that of the keys with the numbers `at`.
+    def covered(self, _: Longs, keys: Longs) -> list[BitMap]:
+        """Return bitmaps whose union is that of the keys with the numbers `keys`.
 
         Raises:
             ValueError: a bitmap is damaged.
         """
-        large = np.zeros(len(at), dtype=np.bool_)
+        large = np.zeros(len(keys), dtype=np.bool_)
         if self.bitmaps is not None:
-            numbers = self.bitmaps.of[at]
+            numbers = self.bitmaps.of[keys]
             large = (numbers >= 0) & (self.bitmaps.counts[numbers] > _LARGE)
         bitmaps = [self._bitmap(number) for number in numbers[large].tolist()] if large.any() else []
-        return [*bitmaps, bitmap_of(self.placed(at[~large], at[~large])[1])]
+        return [*bitmaps, bitmap_of(self.placed(keys[~large], keys[~large])[1])]
 
     def _bitmap(self, number: int) -> BitMap:
         assert self.bitmaps is not None
@@ -149,7 +149,7 @@ class KeyTable(NamedTuple):
 
 
 def _bitmaps(postings: pa.Table, gaps: Gaps, cardinality: Longs) -> _Bitmaps:
-    dense = ~gaps.held
+    dense = ~gaps.is_sparse
     of = np.where(dense, np.cumsum(dense) - 1, -1).astype(np.int32)
     data = pc.filter(postings["bitmap"].combine_chunks(), arrow_array(dense))
     if data.null_count:

@@ -113,8 +113,8 @@ def sections_of(metadata: Mapping[bytes, bytes]) -> dict[int, list[Section]]:
     Raises:
         ValueError: the text is damaged.
     """
-    known: dict[str, list[list[Any]]] = json.loads(metadata.get(SHARED.encode(), b"{}"))
-    return {int(number): [_read(*section) for section in sections] for number, sections in known.items()}
+    by_group: dict[str, list[list[Any]]] = json.loads(metadata.get(SHARED.encode(), b"{}"))
+    return {int(number): [_read(*section) for section in sections] for number, sections in by_group.items()}
 
 
 def _read(*written: Any) -> Section:

@@ -68,8 +68,8 @@ def stored(rows: pa.Table, packs: bool) -> pa.Table:
     numbers = ordered_of(keys) if is_numbered(key_type) else None
     uuids = _all_uuids(keys) if packs and is_textual(key_type) else None
     if numbers is not None or uuids is not None:
-        at = rows.schema.get_field_index("key")
-        rows = rows.set_column(at, "key", pa.nulls(len(rows), pa.binary()))
+        column = rows.schema.get_field_index("key")
+        rows = rows.set_column(column, "key", pa.nulls(len(rows), pa.binary()))
     rows = rows.append_column(NUMBER, pa.nulls(len(rows), pa.int64()) if numbers is None else numbers)
     if not packs:
         return rows
@@ -103,10 +103,10 @@ def sixteen_of(keys: pa.BinaryArray) -> tuple[Sixteen, Mask]:
     else:
         texts = data[ends[:-1][are][:, None] + np.arange(_TEXT_BYTES)]
     digits = _VALUES[texts[:, _DIGITS]]
-    known = (digits != _NO_DIGIT).all(axis=1) & (texts[:, _DASHES] == _DASH).all(axis=1)
+    is_uuid = (digits != _NO_DIGIT).all(axis=1) & (texts[:, _DASHES] == _DASH).all(axis=1)
     packed = digits[:, ::2] << 4 | digits[:, 1::2]
     out[are] = np.ascontiguousarray(packed).view(out.dtype)[:, 0]
-    are[are] = known
+    are[are] = is_uuid
     return out, are
 
 
@@ -128,15 +128,15 @@ def values_of(column: pa.Array) -> Sixteen:
 
 def with_keys(rows: pa.Table) -> pa.Table:
     """Return rows of a paged segment with their keys in bytes, without the columns of other forms."""
-    at = rows.schema.get_field_index("key")
+    column = rows.schema.get_field_index("key")
     for name in (NUMBER, UUID):
         if name in rows.column_names:
             values, rows = rows[name].combine_chunks(), rows.drop_columns([name])
             if values.null_count < len(values):
                 keys = encode_array(values, "integer") if name == NUMBER else _texts(values)
-                held = rows["key"].combine_chunks()
-                whole = keys if held.null_count == len(held) else pc.coalesce(held, keys)
-                rows = rows.set_column(at, "key", whole)
+                texts = rows["key"].combine_chunks()
+                whole = keys if texts.null_count == len(texts) else pc.coalesce(texts, keys)
+                rows = rows.set_column(column, "key", whole)
     return rows
 
 

@@ -110,9 +110,9 @@ def write_paged_segment(
         StorageError: the disk is full or refuses.
     """
     schema = (PACKED_SCHEMA if packs else PAGED_SCHEMA).with_metadata({ROWS: str(rows)})
-    checked = (_checked(space, part, rows) for part in postings)
-    parts = ((part.owners, _table(space, part, SCHEMA)) for part in checked)
-    groups = (stored(group, packs) for group in cut(parts, None, PAGED_GROUP_ROWS))
+    checked = (_checked(space, chunk, rows) for chunk in postings)
+    tables = ((chunk.owners, _table(space, chunk, SCHEMA)) for chunk in checked)
+    groups = (stored(group, packs) for group in cut(tables, None, PAGED_GROUP_ROWS))
 
     def write(to: pa.NativeFile) -> None:
         write_parquet(to, schema, groups, encodings=_PAGED_ENCODINGS, page_rows=PAGE_ROWS)
@@ -133,10 +133,10 @@ def encode_segment(
 ) -> None:
     """Write the bytes of a segment into a sink; see `write_segment`."""
     schema = SCHEMA.with_metadata({ROWS: str(rows)})
-    checked = (_checked(space, part, rows) for part in postings)
-    parts = ((part.owners, _table(space, part, schema)) for part in checked)
+    checked = (_checked(space, chunk, rows) for chunk in postings)
+    tables = ((chunk.owners, _table(space, chunk, schema)) for chunk in checked)
     shared: Shared = {}
-    write_row_groups(to, schema, cut(parts, shared if share else None), shared)
+    write_row_groups(to, schema, cut(tables, shared if share else None), shared)
 
 
 def write_row_groups(
@@ -149,19 +149,19 @@ def write_row_groups(
     write_parquet(to, schema, groups, encodings=gaps.ENCODINGS, metadata=metadata)
 
 
-def _checked(space: str, part: AnyPostings, rows: int) -> AnyPostings:
-    cardinality = np.asarray(part.cardinality, dtype=np.int64)
-    bitmaps = in_one(part.bitmaps)
-    sparse = part.sparse or gaps.none(len(bitmaps))
-    column = part.owners[0].column
+def _checked(space: str, chunk: AnyPostings, rows: int) -> AnyPostings:
+    cardinality = np.asarray(chunk.cardinality, dtype=np.int64)
+    bitmaps = in_one(chunk.bitmaps)
+    sparse = chunk.sparse or gaps.none(len(bitmaps))
+    column = chunk.owners[0].column
     try:
         written.check_bitmaps(space, column, cardinality, bitmaps, rows)
         written.check_sparse(space, column, gaps.Gaps.of(sparse, cardinality, rows), bitmaps)
     except BrokenBitmapError as broken:
-        if len(part.owners) == 1:
+        if len(chunk.owners) == 1:
             raise
-        raise _named(broken, part.owners) from broken
-    return replace(part, cardinality=cardinality, bitmaps=bitmaps, sparse=sparse)
+        raise _named(broken, chunk.owners) from broken
+    return replace(chunk, cardinality=cardinality, bitmaps=bitmaps, sparse=sparse)
 
 
 def _named(broken: BrokenBitmapError, owners: tuple[Owner, ...]) -> BrokenBitmapError:
@@ -173,13 +173,13 @@ def _named(broken: BrokenBitmapError, owners: tuple[Owner, ...]) -> BrokenBitmap
     return BrokenBitmapError(**{**broken.fields, **own})
 
 
-def _table(space: str, part: AnyPostings, schema: pa.Schema) -> pa.Table:
-    n = len(part.keys)
-    columns = _repeated((owner.column, owner.keys) for owner in part.owners)
-    key_types = _repeated((owner.key_type, owner.keys) for owner in part.owners)
-    cardinality = arrow_array(part.cardinality, pa.int64())
-    sparse = part.sparse or gaps.none(n)
-    rows = [in_one(part.keys), cardinality, part.bitmaps, *sparse.columns]
+def _table(space: str, chunk: AnyPostings, schema: pa.Schema) -> pa.Table:
+    n = len(chunk.keys)
+    columns = _repeated((owner.column, owner.keys) for owner in chunk.owners)
+    key_types = _repeated((owner.key_type, owner.keys) for owner in chunk.owners)
+    cardinality = arrow_array(chunk.cardinality, pa.int64())
+    sparse = chunk.sparse or gaps.none(n)
+    rows = [in_one(chunk.keys), cardinality, chunk.bitmaps, *sparse.columns]
     return pa.table([pa.repeat(space, n), columns, key_types, *rows], schema=schema)
 
 

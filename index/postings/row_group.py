@@ -30,7 +30,7 @@ _PER_KEY = 200
 _PER_CONTAINER, _PER_POSITION = 22, 2
 """Bytes of a container of a sparse key, and of each position in it."""
 
-_KEPT = 4
+_CACHED_PER_POSITION = 4
 """Decoded bitmaps of sparse keys are cached in up to this many bytes per stored position."""
 
 _FEW = 256
@@ -104,16 +104,16 @@ class RowGroup:
         self._rows, self._path = rows, path
         sparse = FIRST in table.column_names
         self._sparse = Gaps.of(table, self._cardinality, rows) if sparse else Gaps.none(len(table), rows)
-        if not np.array_equal(self._sparse.held, numpy_of(pc.is_null(self._data))):
+        if not np.array_equal(self._sparse.is_sparse, numpy_of(pc.is_null(self._data))):
             raise CorruptIndexError(file=path, reason="a posting has two forms, or none")
         self._first = 1 if len(self._keys) and not self._keys[0].is_valid else 0
         self._bitmaps: dict[int, BitMap] = {}
         self._list: list[bytes] | None = None
         self._searches = 0
-        dense = len(self._keys) - int(np.count_nonzero(self._sparse.held))
+        dense = len(self._keys) - int(np.count_nonzero(self._sparse.is_sparse))
         self.listed = self._sparse.stored
-        self._left = _KEPT * self.listed
-        self.size = 2 * table.nbytes + _PER_KEY * dense + self._left
+        self._room = _CACHED_PER_POSITION * self.listed
+        self.size = 2 * table.nbytes + _PER_KEY * dense + self._room
 
     @property
     def keys(self) -> pa.BinaryArray:
@@ -132,14 +132,14 @@ class RowGroup:
 
     def find(self, key: bytes) -> BitMap | None:
         """Return the posting of a key, or None if there is none."""
-        at = self._place(key, bisect_left)
-        if at < len(self._keys) and self._keys[at].as_py() == key:
-            return self._bitmap(at)
+        index = self._place(key, bisect_left)
+        if index < len(self._keys) and self._keys[index].as_py() == key:
+            return self._bitmap(index)
         return None
 
-    def select(self, wanted: KeyRange) -> tuple[list[bytes], list[BitMap]]:
+    def select(self, key_range: KeyRange) -> tuple[list[bytes], list[BitMap]]:
         """Return the keys in a range, ascending, and their postings."""
-        a, b = self._span(wanted)
+        a, b = self._span(key_range)
         if a >= b:
             return [], []
         keys = self._keys[a:b].to_pylist() if self._list is None else self._list[a:b]
@@ -149,42 +149,44 @@ class RowGroup:
         """Return all postings, in the order of `keys`."""
         return self._all(0, len(self._keys))
 
-    def cover(self, wanted: KeyRange, few: bool = True) -> Cover:
+    def cover(self, key_range: KeyRange, few: bool = True) -> Cover:
         """Return the dense postings of the keys in a range, and all positions of the sparse ones, unordered.
 
         `few`: whether few keys come as bitmaps, which are cached. Cost: a decoded bitmap per dense key, once;
         a few vector operations per position of sparse keys.
         """
-        a, b = self._span(wanted)
+        a, b = self._span(key_range)
         if a >= b:
             return [], []
         if few and b - a <= _FEW:
-            known = [bits for at in range(a, b) if (bits := self._bitmaps.get(at)) is not None]
-            if len(known) == b - a or self._left > 0:
-                return known if len(known) == b - a else self._all(a, b), []
+            cached = [bits for index in range(a, b) if (bits := self._bitmaps.get(index)) is not None]
+            if len(cached) == b - a or self._room > 0:
+                return cached if len(cached) == b - a else self._all(a, b), []
         return self._apart(np.arange(a, b), lambda: self._sparse.apart(a, b))
 
-    def cover_some(self, wanted: Mask) -> Cover:
-        """Return what `cover` returns, for the keys that the mask `wanted` marks.
+    def cover_some(self, marked: Mask) -> Cover:
+        """Return what `cover` returns, for the keys that the mask `marked` marks.
 
         Cost: a pass over all bytes of gaps if the keys lie apart.
         """
-        edges = np.flatnonzero(np.diff(wanted, prepend=False, append=False)).reshape(-1, 2).tolist()
-        keys = np.flatnonzero(wanted)
+        edges = np.flatnonzero(np.diff(marked, prepend=False, append=False)).reshape(-1, 2).tolist()
+        keys = np.flatnonzero(marked)
         if len(edges) > _RUNS:
-            return self._apart(keys, lambda: self._sparse.only(wanted).apart(0, len(keys)))
-        return self._apart(keys, lambda: [part for a, b in edges for part in self._sparse.apart(a, b)])
+            return self._apart(keys, lambda: self._sparse.only(marked).apart(0, len(keys)))
+        return self._apart(
+            keys, lambda: [positions for a, b in edges for positions in self._sparse.apart(a, b)]
+        )
 
     def _apart(self, keys: Longs, listed: Callable[[], Iterable[BitPositions]]) -> Cover:
         """Return the dense postings among some keys, and the positions that `listed` decodes."""
-        dense = [self._bitmap(at) for at in keys[~self._sparse.held[keys]].tolist()]
+        dense = [self._bitmap(index) for index in keys[~self._sparse.is_sparse[keys]].tolist()]
         try:
-            return dense, [part for part in listed() if len(part)]
+            return dense, [positions for positions in listed() if len(positions)]
         except ValueError as damage:
             raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
 
-    def _span(self, wanted: KeyRange) -> tuple[int, int]:
-        low, low_closed, high, high_closed = wanted
+    def _span(self, key_range: KeyRange) -> tuple[int, int]:
+        low, low_closed, high, high_closed = key_range
         a = self._first if low is None else self._place(low, bisect_left if low_closed else bisect_right)
         if high is None:
             return a, len(self._keys)
@@ -209,41 +211,43 @@ class RowGroup:
 
     def _all(self, low: int, high: int) -> list[BitMap]:
         """Return the postings of the keys `[low, high)`; those of sparse keys are decoded together."""
-        held, counts = self._sparse.held[low:high].tolist(), self._sparse.counts[low:high].tolist()
+        is_sparse, counts = self._sparse.is_sparse[low:high].tolist(), self._sparse.counts[low:high].tolist()
         numbers = array("I", self._positions(low, high).tobytes())
-        out, at = [], 0
-        for i, (sparse, many) in enumerate(zip(held, counts, strict=True)):
+        out, offset = [], 0
+        for i, (sparse, many) in enumerate(zip(is_sparse, counts, strict=True)):
             if sparse:
-                out.append(BitMap(numbers[at : at + many]))
+                out.append(BitMap(numbers[offset : offset + many]))
                 self._keep(low + i, out[-1])
             else:
                 out.append(self._bitmap(low + i))
-            at += many
+            offset += many
         return out
 
-    def _serialized(self, at: int) -> Any:
+    def _serialized(self, index: int) -> Any:
         """Return a view of the bytes of a bitmap; copying them would take longer than reading them.
 
         Arrow has no data buffer if all bitmaps are null or empty.
         """
         _, offsets, data = self._data.buffers()
-        low, high = np.frombuffer(offsets, dtype=np.int32, count=2, offset=4 * (self._data.offset + at))
+        low, high = np.frombuffer(offsets, dtype=np.int32, count=2, offset=4 * (self._data.offset + index))
         return memoryview(data if data is not None else b"").cast("B")[low:high]
 
-    def _keep(self, at: int, sparse: BitMap) -> None:
+    def _keep(self, index: int, sparse: BitMap) -> None:
         """Cache the bitmap of a sparse key if there is room; a bitmap cached before takes no more of it."""
         containers = min(len(sparse), 1 + (self._rows >> 16))
         size = _PER_KEY + _PER_CONTAINER * containers + _PER_POSITION * len(sparse)
-        if at not in self._bitmaps and size <= self._left:
-            self._left -= size
-            self._bitmaps[at] = sparse
+        if index not in self._bitmaps and size <= self._room:
+            self._room -= size
+            self._bitmaps[index] = sparse
 
-    def _bitmap(self, at: int) -> BitMap:
-        bitmap = self._bitmaps.get(at)
-        if bitmap is None and self._sparse.held[at]:
-            bitmap = bitmap_of(self._positions(at, at + 1))
-            self._keep(at, bitmap)
+    def _bitmap(self, index: int) -> BitMap:
+        bitmap = self._bitmaps.get(index)
+        if bitmap is None and self._sparse.is_sparse[index]:
+            bitmap = bitmap_of(self._positions(index, index + 1))
+            self._keep(index, bitmap)
         elif bitmap is None:
-            bitmap = read_bitmap(self._serialized(at), int(self._cardinality[at]), self._rows, self._path)
-            self._bitmaps[at] = bitmap
+            bitmap = read_bitmap(
+                self._serialized(index), int(self._cardinality[index]), self._rows, self._path
+            )
+            self._bitmaps[index] = bitmap
         return bitmap

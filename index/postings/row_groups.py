@@ -64,11 +64,11 @@ class _Rows:
 
     @classmethod
     def of(cls, table: pa.Table) -> _Rows:
-        held = numpy_of(pc.is_valid(table[gaps.FIRST]))
-        positions = np.where(held, numpy_of(table["cardinality"]), 0)
+        is_sparse = numpy_of(pc.is_valid(table[gaps.FIRST]))
+        positions = np.where(is_sparse, numpy_of(table["cardinality"]), 0)
         bitmaps = numpy_of(filled(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
         keys = numpy_of(filled(pc.binary_length(table["key"]), 0), dtype=np.int64)
-        return cls(table, *map(_sums, (bitmaps + POSITION_BYTES * positions, keys, held, positions)))
+        return cls(table, *map(_sums, (bitmaps + POSITION_BYTES * positions, keys, is_sparse, positions)))
 
     def cut(self, low: int, high: int, group_rows: int) -> Iterator[tuple[int, int]]:
         """Cut rows into row groups of at most `group_rows` rows and GROUP_BYTES, or of one larger posting."""
@@ -114,7 +114,7 @@ def _sums(numbers: np.ndarray[Any, Any]) -> Longs:
 
 
 def cut(
-    parts: Iterable[tuple[Sequence[Owner], pa.Table]], shared: Shared | None, group_rows: int = GROUP_ROWS
+    tables: Iterable[tuple[Sequence[Owner], pa.Table]], shared: Shared | None, group_rows: int = GROUP_ROWS
 ) -> Iterator[pa.Table]:
     """Cut postings, in ascending order, into row groups of at most `group_rows` keys.
 
@@ -122,7 +122,7 @@ def cut(
     postings share; if None, each row group holds one column.
     """
     sections: dict[str, list[list[Any]]] = {}
-    for number, pieces in enumerate(_together(_pieces(parts, group_rows), shared is not None)):
+    for number, pieces in enumerate(_in_row_groups(_pieces(tables, group_rows), shared is not None)):
         if len(pieces) > 1:
             sections[str(number)] = [_written(piece.section()) for piece in pieces]
         yield _table_of(pieces)
@@ -135,27 +135,27 @@ def _written(section: Section) -> list[Any]:
     return [*section[:-2], *keys]
 
 
-def _pieces(parts: Iterable[tuple[Sequence[Owner], pa.Table]], group_rows: int) -> Iterator[_Piece]:
+def _pieces(tables: Iterable[tuple[Sequence[Owner], pa.Table]], group_rows: int) -> Iterator[_Piece]:
     """Cut the postings of each column into pieces as full as the limits allow."""
-    held: _Piece | None = None
-    for owners, table in parts:
-        if held is not None and len(owners) == 1 and held.owner[:2] == owners[0][:2]:
-            table = pa.concat_tables([held.table, table])
+    pending: _Piece | None = None
+    for owners, table in tables:
+        if pending is not None and len(owners) == 1 and pending.owner[:2] == owners[0][:2]:
+            table = pa.concat_tables([pending.table, table])
             owners = [Owner(*owners[0][:2], len(table))]
-        elif held is not None:
-            yield held
-        held, rows, low = None, _Rows.of(table), 0
+        elif pending is not None:
+            yield pending
+        pending, rows, low = None, _Rows.of(table), 0
         for owner in owners:
             for a, b in rows.cut(low, low + owner.keys, group_rows):
-                if held is not None:
-                    yield held
-                held = _Piece(rows, owner, a, b)
+                if pending is not None:
+                    yield pending
+                pending = _Piece(rows, owner, a, b)
             low += owner.keys
-    if held is not None:
-        yield held
+    if pending is not None:
+        yield pending
 
 
-def _together(pieces: Iterable[_Piece], share: bool) -> Iterator[list[_Piece]]:
+def _in_row_groups(pieces: Iterable[_Piece], share: bool) -> Iterator[list[_Piece]]:
     """Yield the pieces of each row group; with `share`, small neighbouring pieces are in one."""
     waiting: list[_Piece] = []
     size = 0

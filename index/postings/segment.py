@@ -58,8 +58,8 @@ POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)
 """The row groups and keys of segments that this process has read."""
 
 
-def _overlaps(place: Place, wanted: KeyRange) -> bool:
-    low, _, high, _ = wanted
+def _overlaps(place: Place, key_range: KeyRange) -> bool:
+    low, _, high, _ = key_range
     above = low is None or (place.high or b"") >= low
     return above and (high is None or (place.low or b"") <= high)
 
@@ -117,19 +117,19 @@ class Segment:
 
         Cost: decodes one row group, which is cached.
         """
-        places, highs = self._places(column)
+        entries, highs = self._entries(column)
         if key is None:
-            return self._group(places[0].number).null if places else None
+            return self._group(entries[0].number).null if entries else None
         # The first place may hold the posting of NULL alone, without a key.
-        at = bisect_left(highs, key, int(bool(places) and places[0].low is None))
-        if at == len(places) or key < (places[at].low or b""):
+        index = bisect_left(highs, key, int(bool(entries) and entries[0].low is None))
+        if index == len(entries) or key < (entries[index].low or b""):
             return None
-        return self._group(places[at].number).find(key)
+        return self._group(entries[index].number).find(key)
 
     def ends(self, column: str) -> list[bytes]:
         """Return the least and the greatest key of a column, as far as it has keys beside NULL."""
-        places, highs = self._places(column)
-        lows = [place.low for place in places if place.low is not None]
+        entries, highs = self._entries(column)
+        lows = [place.low for place in entries if place.low is not None]
         return [lows[0], highs[-1]] if lows else []
 
     def select(self, column: str, ranges: Sequence[KeyRange]) -> tuple[list[bytes], list[BitMap]]:
@@ -139,8 +139,8 @@ class Segment:
         """
         keys: list[bytes] = []
         bitmaps: list[BitMap] = []
-        for group, wanted in self._overlapping(column, ranges):
-            selected_keys, selected = group.select(wanted)
+        for group, key_range in self._overlapping(column, ranges):
+            selected_keys, selected = group.select(key_range)
             keys += selected_keys
             bitmaps += selected
         return keys, bitmaps
@@ -149,11 +149,11 @@ class Segment:
         """Yield the row groups that may hold keys of each range, in range order; read on all cores."""
         overlapping = list(self._numbers(column, ranges))
         groups = self.in_order([number for number, _ in overlapping])
-        return zip(groups, (wanted for _, wanted in overlapping), strict=True)
+        return zip(groups, (key_range for _, key_range in overlapping), strict=True)
 
     def groups(self, column: str) -> Iterator[RowGroup]:
         """Yield the row groups of a column, NULL's posting first; they are read on all cores and cached."""
-        return self.in_order([place.number for place in self._places(column)[0]])
+        return self.in_order([place.number for place in self._entries(column)[0]])
 
     def spans(self, column: str, keys: pa.BinaryArray) -> list[tuple[int, int, int]]:
         """Return (row group, low, high) where a row group may hold any of the sorted `keys[low:high]`."""
@@ -165,7 +165,7 @@ class Segment:
         def key(number: int) -> bytes:
             return bytes(data[offsets[number] : offsets[number + 1]])
 
-        for place in self._places(column)[0]:
+        for place in self._entries(column)[0]:
             if place.low is not None:
                 low = bisect_left(every, place.low, spans[-1][2] if spans else 0, key=key)
                 high = bisect_right(every, place.high or b"", low, key=key)
@@ -194,26 +194,26 @@ class Segment:
     def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
         """Read and return those row groups, by number, that are not cached; none if `numbers` is only one."""
         several = numbers if len(numbers) > 1 else ()
-        new = sorted({n for n in several if POSTINGS.held((self._name, n)) is None})
+        new = sorted({n for n in several if POSTINGS.cached((self._name, n)) is None})
         if not new:
             return {}
-        parts = shared_out(new, [self._size(n).packed for n in new], _WORTH_A_THREAD)
-        return dict(chain.from_iterable(in_order(partial(self._numbered, part) for part in parts)))
+        shares = shared_out(new, [self._size(n).packed for n in new], _WORTH_A_THREAD)
+        return dict(chain.from_iterable(in_order(partial(self._numbered, share) for share in shares)))
 
     def _numbered(self, numbers: Sequence[int], _: bool) -> list[tuple[int, RowGroup]]:
         return [(number, self._group(number)) for number in numbers]
 
     def _numbers(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, KeyRange]]:
-        places, highs = self._places(column)
-        for wanted in ranges:
-            low, _, high, _ = wanted
-            for at in range(0 if low is None else bisect_left(highs, low), len(places)):
-                place = places[at]
+        entries, highs = self._entries(column)
+        for key_range in ranges:
+            low, _, high, _ = key_range
+            for index in range(0 if low is None else bisect_left(highs, low), len(entries)):
+                place = entries[index]
                 if place.low is None:
                     continue
                 if high is not None and place.low > high:
                     break
-                yield place.number, wanted
+                yield place.number, key_range
 
     def keys(self, column: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
         """Return the keys of a column (null, for NULL, first) and their cardinalities; no bitmap is read."""
@@ -231,7 +231,7 @@ class Segment:
 
     def holds_keys(self, column: str) -> bool:
         """Return whether the keys of a column are cached."""
-        return POSTINGS.held((self._name, column)) is not None
+        return POSTINGS.cached((self._name, column)) is not None
 
     def cover(self, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
         """Return bitmaps whose union is that of the postings of the keys in the ranges.
@@ -241,15 +241,16 @@ class Segment:
         overlapping = list(self._overlapping(column, ranges))
         few = len(overlapping) == 1
         return covered(
-            [(group.listed, partial(group.cover, wanted, few)) for group, wanted in overlapping], self.rows
+            [(group.listed, partial(group.cover, key_range, few)) for group, key_range in overlapping],
+            self.rows,
         )
 
-    def cover_keys(self, column: str, wanted: Mask) -> list[BitMap]:
-        """Return what `cover` does, for the keys that `wanted` marks among `keys`."""
-        places = self._places(column)[0]
-        cuts = np.cumsum([self._size(place.number).keys for place in places])[:-1]
+    def cover_keys(self, column: str, marked: Mask) -> list[BitMap]:
+        """Return what `cover` does, for the keys that `marked` marks among `keys`."""
+        entries = self._entries(column)[0]
+        cuts = np.cumsum([self._size(place.number).keys for place in entries])[:-1]
         some = [
-            (p.number, keys) for p, keys in zip(places, np.split(wanted, cuts), strict=True) if keys.any()
+            (p.number, keys) for p, keys in zip(entries, np.split(marked, cuts), strict=True) if keys.any()
         ]
         groups = zip(self.in_order([number for number, _ in some]), some, strict=True)
         covers = [(group.listed, partial(group.cover_some, keys)) for group, (_, keys) in groups]
@@ -257,14 +258,14 @@ class Segment:
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Yield the keys of a column (null, for NULL, first) and their postings, by row group, uncached."""
-        for place in self._places(column)[0]:
+        for place in self._entries(column)[0]:
             group, _ = self._read_group(place.number)
             yield group.keys, group.every()
 
-    def parts(self, column: str) -> Iterator[tuple[int, Callable[[Sequence[str]], pa.Table]]]:
+    def row_groups(self, column: str) -> Iterator[tuple[int, Callable[[Sequence[str]], pa.Table]]]:
         """Yield per row group the index of its first key and a reader of columns of STORED; uncached."""
         first = 0
-        for place in self._places(column)[0]:
+        for place in self._entries(column)[0]:
             yield first, partial(self._read, [place.number])
             first += self._size(place.number).keys
 
@@ -273,28 +274,28 @@ class Segment:
 
         With `ranges`, only row groups that overlap the ranges count, unless the ranges are many.
         """
-        places = self._places(column)[0]
+        entries = self._entries(column)[0]
         if ranges is not None and len(ranges) <= _MANY_RANGES:
-            places = [p for p in places if p.low is not None and any(_overlaps(p, r) for r in ranges)]
-        sizes = [self._size(place.number) for place in places]
+            entries = [p for p in entries if p.low is not None and any(_overlaps(p, r) for r in ranges)]
+        sizes = [self._size(place.number) for place in entries]
         return sum(size.keys for size in sizes), sum(size.unpacked for size in sizes)
 
     def sparse_positions(self, column: str) -> int:
         """Estimate the positions of a column's sparse keys from the footer, at most a fifth too high."""
-        return sum(self._size(place.number).positions for place in self._places(column)[0])
+        return sum(self._size(place.number).positions for place in self._entries(column)[0])
 
     def forms(self, column: str) -> tuple[int, int, int]:
         """Return a column's number of keys, of sparse keys, and bytes of its row groups, by the footer.
 
         A shared row group counts with the column's share of its bytes.
         """
-        numbers = [place.number for place in self._places(column)[0]]
+        numbers = [place.number for place in self._entries(column)[0]]
         spans = [self._directory.spans[n] for n in numbers]
         groups = [self.footer.row_group(span.group) for span in spans]
         sizes = [sum(g.column(leaf).total_compressed_size for leaf in range(g.num_columns)) for g in groups]
         size = sum(round(size * span.share) for size, span in zip(sizes, spans, strict=True))
         counted = [self._size(number) for number in numbers]
-        return sum(part.keys for part in counted), sum(part.sparse for part in counted), size
+        return sum(section.keys for section in counted), sum(section.sparse for section in counted), size
 
     def _size(self, number: int) -> GroupSize:
         """Return the size of a span, cached: pyarrow creates objects on each look at a footer."""
@@ -315,20 +316,20 @@ class Segment:
         """
         ranges = ranges if len(ranges) <= _MANY_RANGES else (ALL_KEYS,)
         numbers = {number for number, _ in self._numbers(column, ranges)}
-        return sum(self._size(n).unpacked for n in numbers if POSTINGS.held((self._name, n)) is None)
+        return sum(self._size(n).unpacked for n in numbers if POSTINGS.cached((self._name, n)) is None)
 
     def touched(self, column: str, ranges: Sequence[KeyRange] | None = None) -> int:
         """Return the uncompressed bytes of the row groups that overlap the ranges; None: of all of them."""
         if ranges is None:
-            numbers = {place.number for place in self._places(column)[0]}
+            numbers = {place.number for place in self._entries(column)[0]}
         else:
             numbers = {number for number, _ in self._numbers(column, ranges)}
         return sum(self._size(number).unpacked for number in numbers)
 
     def is_held(self, column: str) -> bool:
         """Return whether the postings of a column are cached; the last row group stands for all."""
-        places = self._places(column)[0]
-        return bool(places) and POSTINGS.held((self._name, places[-1].number)) is not None
+        entries = self._entries(column)[0]
+        return bool(entries) and POSTINGS.cached((self._name, entries[-1].number)) is not None
 
     @property
     def is_paged(self) -> bool:
@@ -367,8 +368,8 @@ class Segment:
         """Return where the rows of each column lie, read from the footer."""
         return Directory.of(self.footer, self.path)
 
-    def _places(self, column: str) -> tuple[list[Place], list[bytes]]:
-        return self._directory.places.get(column, ([], []))
+    def _entries(self, column: str) -> tuple[list[Place], list[bytes]]:
+        return self._directory.entries.get(column, ([], []))
 
     def _group(self, number: int) -> RowGroup:
         group: RowGroup = POSTINGS.get((self._name, number), lambda: self._read_group(number))
@@ -380,11 +381,13 @@ class Segment:
         return group, group.size
 
     def _read_keys(self, column: str) -> tuple[tuple[pa.BinaryArray, npt.NDArray[np.int64]], int]:
-        numbers = [place.number for place in self._places(column)[0]]
-        held = [group for n in numbers if (group := POSTINGS.held((self._name, n))) is not None]
-        if numbers and len(held) == len(numbers):
-            keys = pa.concat_arrays([group.keys for group in held])
-            return (keys, np.concatenate([group.cardinality for group in held])), keys.nbytes + 8 * len(keys)
+        numbers = [place.number for place in self._entries(column)[0]]
+        cached = [group for n in numbers if (group := POSTINGS.cached((self._name, n))) is not None]
+        if numbers and len(cached) == len(numbers):
+            keys = pa.concat_arrays([group.keys for group in cached])
+            return (keys, np.concatenate([group.cardinality for group in cached])), keys.nbytes + 8 * len(
+                keys
+            )
         table = self._read(numbers, STORED[:2])
         keys_read = table["key"].combine_chunks(), numpy_of(table["cardinality"], dtype=np.int64)
         return keys_read, table.nbytes
@@ -396,15 +399,15 @@ class Segment:
         rows = self._read_groups(whole, columns) if whole or not spans else None
         if rows is not None and len(whole) == len(spans):
             return rows
-        parts, at = [], 0
+        tables, offset = [], 0
         for span in spans:
             if span.section is not None:
                 shared = self._shared(span.group).select(list(columns))
-                parts.append(shared.slice(span.start, span.section.keys))
+                tables.append(shared.slice(span.start, span.section.keys))
             elif rows is not None:
-                parts.append(rows.slice(at, self.footer.row_group(span.group).num_rows))
-                at += len(parts[-1])
-        return pa.concat_tables(parts)
+                tables.append(rows.slice(offset, self.footer.row_group(span.group).num_rows))
+                offset += len(tables[-1])
+        return pa.concat_tables(tables)
 
     def _shared(self, group: int) -> pa.Table:
         def read() -> tuple[pa.Table, int]:
@@ -422,10 +425,10 @@ class Segment:
         """Read row groups as they are stored."""
         names = self.footer.schema.names
         numbers = [names.index(name) for name in columns]
-        parts = [self.footer.row_group(group) for group in groups]
+        row_groups = [self.footer.row_group(group) for group in groups]
         with self._counting:
             self.bytes_read += sum(
-                row_group.column(n).total_compressed_size for row_group in parts for n in numbers
+                row_group.column(n).total_compressed_size for row_group in row_groups for n in numbers
             )
         try:
             with reopen_index_file(self._storage, self.path, self.footer) as file:

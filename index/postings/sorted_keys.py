@@ -45,7 +45,7 @@ _SLACK = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class LookupKeys:
     """Distinct keys to find: `codes`, their bytes, ascending, none null.
 
     `spans`: by segment and column, the row groups that may hold some of the keys, as `Segment.spans` says.
@@ -77,16 +77,16 @@ class Wanted:
         `lows`: the least key of each page, in the form `form`. The first page may begin with NULL's posting.
         """
         if form is Form.NUMBER:
-            at = np.searchsorted(numpy_of(lows), self.numbers[low:high], side="right")
+            indexes = np.searchsorted(numpy_of(lows), self.numbers[low:high], side="right")
         elif form is Form.UUID:
             values, are = self.uuids
-            at = np.searchsorted(values_of(lows), values[low:high][are[low:high]], side="right")
+            indexes = np.searchsorted(values_of(lows), values[low:high][are[low:high]], side="right")
         else:
             codes = self.codes.slice(low, high - low)
             width = max(int(_lengths(codes).max(initial=0)), int(_lengths(lows).max(initial=0)))
             begins, texts = (_text(_matrix(keys, width, True)) for keys in (lows, codes))
-            at = np.searchsorted(begins, texts, side="right")
-        pages: Longs = np.maximum(at - 1, 0)
+            indexes = np.searchsorted(begins, texts, side="right")
+        pages: Longs = np.maximum(indexes - 1, 0)
         return pages
 
 
@@ -98,7 +98,7 @@ def ascending(keys: pa.BinaryArray) -> tuple[Longs, Mask]:
     if not len(keys):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
     lengths = _lengths(keys)
-    values = _part(keys, lengths, None).values if lengths.min() == lengths.max() else None
+    values = _keys_of_similar_length(keys, lengths, None).values if lengths.min() == lengths.max() else None
     if values is not None and values.dtype.kind == "u":
         order = order_of(values)
         values = values[order]
@@ -136,7 +136,7 @@ _DIGIT, _MOST_DIGITS = 16, 3
 """Bits by which numpy sorts by counting; a sort by more than three such digits takes longer than another."""
 
 
-def taken(keys: pa.BinaryArray, rows: Longs) -> pa.BinaryArray:
+def keys_at(keys: pa.BinaryArray, rows: Longs) -> pa.BinaryArray:
     """Return some keys, none null, in the order of `rows`; those of one length in a fifth of the time."""
     data, offsets = bytes_of(keys)
     width = int(offsets[1] - offsets[0]) if len(keys) else 0
@@ -151,25 +151,25 @@ class _Numbers(NamedTuple):
     """Keys that are stored as integers."""
 
     def comparable(
-        self, keys: Wanted, stored: Ordered, low: int, high: int
+        self, keys: LookupKeys, stored: Ordered, low: int, high: int
     ) -> tuple[Ordered, Ordered] | None:
         return keys.numbers[low:high], stored
 
-    def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
-        return np.arange(low, high), wanted.numbers[low:high]
+    def of(self, lookup: LookupKeys, low: int, high: int) -> tuple[Longs, Ordered]:
+        return np.arange(low, high), lookup.numbers[low:high]
 
 
 class _Uuids(NamedTuple):
     """Keys that are stored as the sixteen bytes of UUIDs."""
 
     def comparable(
-        self, keys: Wanted, stored: Ordered, low: int, high: int
+        self, keys: LookupKeys, stored: Ordered, low: int, high: int
     ) -> tuple[Ordered, Ordered] | None:
         values, uuids = keys.uuids
         return (values[low:high], stored) if uuids[low:high].all() else None
 
-    def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
-        values, are = wanted.uuids
+    def of(self, lookup: LookupKeys, low: int, high: int) -> tuple[Longs, Ordered]:
+        values, are = lookup.uuids
         owners = low + np.flatnonzero(are[low:high])
         return owners, values[owners]
 
@@ -182,7 +182,7 @@ class _Texts(NamedTuple):
 
     least: int
     most: int
-    kept: Mask
+    varying: Mask
     shared: Matrix
 
     @property
@@ -191,23 +191,23 @@ class _Texts(NamedTuple):
         return self.least < self.most
 
     def comparable(
-        self, keys: Wanted, stored: Ordered, low: int, high: int
+        self, keys: LookupKeys, stored: Ordered, low: int, high: int
     ) -> tuple[Ordered, Ordered] | None:
         """Return the wanted and the stored keys as texts of one width; None if their widths differ."""
         if keys.matrix is None or self.varies or keys.matrix.shape[1] != self.most or not self.most:
             return None
         bytes_ = np.empty((len(stored), self.most), dtype=np.uint8)
-        bytes_[:, ~self.kept] = self.shared
+        bytes_[:, ~self.varying] = self.shared
         texts = stored if stored.dtype.kind == "S" else stored.astype(">u8")
-        width = int(self.kept.sum())
-        bytes_[:, self.kept] = texts.view(np.uint8).reshape(len(texts), texts.itemsize)[:, :width]
+        width = int(self.varying.sum())
+        bytes_[:, self.varying] = texts.view(np.uint8).reshape(len(texts), texts.itemsize)[:, :width]
         return _text(keys.matrix[low:high]), _text(bytes_)
 
-    def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
+    def of(self, lookup: LookupKeys, low: int, high: int) -> tuple[Longs, Ordered]:
         """Return the indices of those wanted keys that may be among the keys, and the keys as these are."""
-        owners, bytes_ = np.arange(low, high), wanted.matrix
+        owners, bytes_ = np.arange(low, high), lookup.matrix
         if bytes_ is None or self.varies or bytes_.shape[1] != self.most:
-            codes = wanted.codes.slice(low, high - low)
+            codes = lookup.codes.slice(low, high - low)
             lengths = _lengths(codes)
             fit = (lengths >= self.least) & (lengths <= self.most)
             if not fit.all():
@@ -215,10 +215,10 @@ class _Texts(NamedTuple):
             bytes_ = _matrix(codes, self.most, self.varies)
         else:
             bytes_ = bytes_[low:high]
-        if not self.kept.all():
-            same = (bytes_[:, ~self.kept] == self.shared).all(axis=1)
+        if not self.varying.all():
+            same = (bytes_[:, ~self.varying] == self.shared).all(axis=1)
             owners, bytes_ = owners[same], bytes_[same]
-        return owners, _ordered(bytes_, self.kept)
+        return owners, _ordered(bytes_, self.varying)
 
 
 class _Filter(NamedTuple):
@@ -278,7 +278,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 """Multiplication by this number spreads neighbouring numbers over the highest bits."""
 
 
-class _Part(NamedTuple):
+class _SimilarKeys(NamedTuple):
     """Some of the keys: `values`, ascending; `rows`, int32, their numbers, None if these are all keys."""
 
     form: _Numbers | _Uuids | _Texts
@@ -286,7 +286,7 @@ class _Part(NamedTuple):
     rows: npt.NDArray[np.int32] | None
     filter: _Filter | None = None
 
-    def with_filter(self) -> _Part:
+    def with_filter(self) -> _SimilarKeys:
         """Return the part with a filter, if the keys are many."""
         return self if len(self.values) < _MANY else self._replace(filter=_Filter.of(self.values))
 
@@ -294,66 +294,71 @@ class _Part(NamedTuple):
 class SortedKeys(NamedTuple):
     """Distinct keys in ascending order, none null."""
 
-    parts: tuple[_Part, ...]
+    groups: tuple[_SimilarKeys, ...]
 
     @classmethod
     def of(cls, keys: pa.Array) -> SortedKeys:
         """Wrap keys as they are stored: integers, the sixteen bytes of UUIDs, or bytes."""
         if pa.types.is_int64(keys.type):
-            return cls((_Part(_Numbers(), numpy_of(keys), None),))
+            return cls((_SimilarKeys(_Numbers(), numpy_of(keys), None),))
         if pa.types.is_fixed_size_binary(keys.type):
-            return cls((_Part(_Uuids(), values_of(keys), None),))
+            return cls((_SimilarKeys(_Uuids(), values_of(keys), None),))
         lengths = _lengths(keys)
         classes = _classes(lengths)
         if classes is None:
-            return cls((_part(keys, lengths, None),))
+            return cls((_keys_of_similar_length(keys, lengths, None),))
         groups = [np.flatnonzero(classes == number) for number in np.unique(classes).tolist()]
-        return cls(tuple(_part(pc.take(keys, arrow_array(rows)), lengths[rows], rows) for rows in groups))
+        return cls(
+            tuple(
+                _keys_of_similar_length(pc.take(keys, arrow_array(rows)), lengths[rows], rows)
+                for rows in groups
+            )
+        )
 
-    def find(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Longs]:
+    def find(self, lookup: LookupKeys, low: int, high: int) -> tuple[Longs, Longs]:
         """Return the indices of those of the wanted keys `[low, high)` that are here, and where they are.
 
         Cost: a binary search of each wanted key, all at once.
         """
-        found = [_found(part, wanted, low, high) for part in self.parts]
-        if len(found) == 1:
-            return found[0]
+        hits = [_hits(group, lookup, low, high) for group in self.groups]
+        if len(hits) == 1:
+            return hits[0]
         owners, rows = (
-            np.concatenate([np.zeros(0, dtype=np.int64), *each]) for each in zip(*found, strict=True)
+            np.concatenate([np.zeros(0, dtype=np.int64), *arrays]) for arrays in zip(*hits, strict=True)
         )
         return owners, rows
 
     def with_filters(self) -> SortedKeys:
         """Return the keys with filters, for keys that are asked for again and again."""
-        return SortedKeys(tuple(part.with_filter() for part in self.parts))
+        return SortedKeys(tuple(group.with_filter() for group in self.groups))
 
     @property
     def size(self) -> int:
         """Return the bytes of memory that the keys take."""
         arrays = [
             array
-            for part in self.parts
-            for array in (part.values, part.rows, *(() if part.filter is None else part.filter))
+            for group in self.groups
+            for array in (group.values, group.rows, *(() if group.filter is None else group.filter))
         ]
         return sum(array.nbytes for array in arrays if array is not None)
 
 
-def _found(part: _Part, wanted: Wanted, low: int, high: int) -> tuple[Longs, Longs]:
-    fewer = part.form.comparable(wanted, part.values, low, high) if len(part.values) < high - low else None
+def _hits(group: _SimilarKeys, lookup: LookupKeys, low: int, high: int) -> tuple[Longs, Longs]:
+    fewer = group.form.comparable(lookup, group.values, low, high) if len(group.values) < high - low else None
     if fewer is not None:
         # The stored keys are the fewer ones: each of them is looked for.
         rows, indices = _searched(*fewer)
-        return low + indices, rows if part.rows is None else part.rows[rows].astype(np.int64)
-    owners, values = part.form.of(wanted, low, high)
-    if not len(part.values) or not len(owners):
+        return low + indices, rows if group.rows is None else group.rows[rows].astype(np.int64)
+    owners, values = group.form.of(lookup, low, high)
+    if not len(group.values) or not len(owners):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    if part.filter is None:
-        there, rows = _searched(part.values, values)
+    if group.filter is None:
+        there, rows = _searched(group.values, values)
     else:
-        likely = part.filter.pass_(values)
+        likely = group.filter.pass_(values)
         owners, values = owners[likely], values[likely]
-        there, rows = _equal(part.values, values, part.filter.search(part.values, values))
-    return owners[there], rows if part.rows is None else part.rows[rows].astype(np.int64)
+        there, rows = _equal(group.values, values, group.filter.search(group.values, values))
+    return owners[there], rows if group.rows is None else group.rows[rows].astype(np.int64)
 
 
 def _searched(values: Ordered, keys: Ordered) -> tuple[Longs, Longs]:
@@ -367,14 +372,14 @@ def _equal(values: Ordered, keys: Ordered, rows: Longs) -> tuple[Longs, Longs]:
     return indices, rows[indices]
 
 
-def _part(keys: pa.BinaryArray, lengths: Longs, rows: Longs | None) -> _Part:
+def _keys_of_similar_length(keys: pa.BinaryArray, lengths: Longs, rows: Longs | None) -> _SimilarKeys:
     """Return keys of similar lengths with the bytes that differ."""
     least, most = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
     bytes_ = _matrix(keys, most, least < most)
     first = bytes_[:1]
-    kept = np.bitwise_or.reduce(bytes_ ^ first, axis=0, initial=0) != 0
-    form = _Texts(least, most, kept, bytes_[0][~kept] if len(bytes_) else bytes_[:0, ~kept])
-    return _Part(form, _ordered(bytes_, kept), None if rows is None else rows.astype(np.int32))
+    varying = np.bitwise_or.reduce(bytes_ ^ first, axis=0, initial=0) != 0
+    form = _Texts(least, most, varying, bytes_[0][~varying] if len(bytes_) else bytes_[:0, ~varying])
+    return _SimilarKeys(form, _ordered(bytes_, varying), None if rows is None else rows.astype(np.int32))
 
 
 def _classes(lengths: Longs) -> Longs | None:
@@ -402,9 +407,9 @@ def _matrix(keys: pa.BinaryArray, width: int, with_length: bool) -> Matrix:
     return out
 
 
-def _ordered(bytes_: Matrix, kept: Mask) -> Ordered:
+def _ordered(bytes_: Matrix, varying: Mask) -> Ordered:
     """Return the kept bytes of each row as an integer, or as a text if they are many."""
-    own = bytes_ if kept.all() else bytes_[:, kept]
+    own = bytes_ if varying.all() else bytes_[:, varying]
     if own.shape[1] > _WORD:
         return _text(own)
     words = np.zeros((len(own), _WORD), dtype=np.uint8)

@@ -49,10 +49,10 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
         BrokenBitmapError: a bitmap does not decode, contradicts its cardinality, exceeds the rows, or its
             bytes are not those that the format prescribes for its positions.
     """
-    places: Longs = np.arange(len(bitmaps))
+    indexes: Longs = np.arange(len(bitmaps))
     if bitmaps.null_count:
-        places = np.flatnonzero(bitmaps.is_valid())
-        cardinality, bitmaps = cardinality[places], bitmaps.take(arrow_array(places))
+        indexes = np.flatnonzero(bitmaps.is_valid())
+        cardinality, bitmaps = cardinality[indexes], bitmaps.take(arrow_array(indexes))
     data, offsets = bytes_of(bitmaps)
     sizes: Longs = np.diff(offsets)
     single = (cardinality == 1) & (sizes == SINGLE_BYTES)
@@ -63,16 +63,18 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
     other = np.setdiff1d(np.flatnonzero(~single), dense, assume_unique=True)
     if len(other):
         suspects.append(other[np.linspace(0, len(other) - 1, min(SAMPLE, len(other))).astype(np.int64)])
-    for at in np.concatenate(suspects).tolist():
-        written = bitmaps[at].as_py()
+    for index in np.concatenate(suspects).tolist():
+        written = bitmaps[index].as_py()
         try:
-            bitmap = read_bitmap(written, int(cardinality[at]), rows, space)
+            bitmap = read_bitmap(written, int(cardinality[index]), rows, space)
         except CorruptIndexError as broken:
             raise BrokenBitmapError(
-                space=space, column=column, number=int(places[at]), reason=broken.fields["reason"]
+                space=space, column=column, number=int(indexes[index]), reason=broken.fields["reason"]
             ) from broken
         if bitmap.serialize() != written:
-            raise BrokenBitmapError(space=space, column=column, number=int(places[at]), reason=_OTHER_BYTES)
+            raise BrokenBitmapError(
+                space=space, column=column, number=int(indexes[index]), reason=_OTHER_BYTES
+            )
 
 
 def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray) -> None:
@@ -83,10 +85,10 @@ def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray)
     Raises:
         BrokenBitmapError: positions do not ascend, exceed the rows, or are not as many as recorded.
     """
-    twice = np.flatnonzero(sparse.held == numpy_of(bitmaps.is_valid()))
+    twice = np.flatnonzero(sparse.is_sparse == numpy_of(bitmaps.is_valid()))
     if len(twice):
         raise BrokenBitmapError(space=space, column=column, number=int(twice[0]), reason=_TWO_FORMS)
-    if not sparse.held.any():
+    if not sparse.is_sparse.any():
         return
     at_once = np.cumsum(sparse.counts) // _AT_ONCE
     cuts = (np.flatnonzero(np.diff(at_once)) + 1).tolist()
@@ -114,8 +116,8 @@ def _name_broken(space: str, column: str, sparse: Gaps, low: int, high: int) -> 
 
 def _dense(data: Bytes, starts: Longs, ends: Longs) -> Mask:
     """Return which bitmaps have a container of `DENSE` positions or more, or an impossible header."""
-    known, _, sizes, heads = headers_of(data, starts)
-    out = ~known | (heads + 4 * sizes > ends)
+    readable, _, sizes, heads = headers_of(data, starts)
+    out = ~readable | (heads + 4 * sizes > ends)
     sizes[out] = 0
     _, less = pairs_at(data, heads, sizes)
     out[np.repeat(np.arange(len(sizes)), sizes)[less >= DENSE - 1]] = True

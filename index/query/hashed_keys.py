@@ -16,7 +16,7 @@ from tailbit.base.arrays import Longs
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
 from tailbit.index.keys import encode_array, key_type_of
-from tailbit.index.postings.sorted_keys import Wanted
+from tailbit.index.postings.sorted_keys import LookupKeys
 from tailbit.index.query.lookup import Places, places_of
 from tailbit.index.query.selection import Selection
 from tailbit.tables import compute as pc
@@ -41,7 +41,7 @@ def by_hash(space: SpaceView, columns: Sequence[Column], values: Sequence[pa.Arr
     hashes, _ = values_of(term, held, len(values[0]))
     distinct = pc.unique(encode_array(hashes, key_type_of(term.type)))
     ascending = pc.take(distinct, pc.sort_indices(distinct))
-    return places_of(space, term.id, segments, Wanted(ascending), np.arange(len(ascending)))
+    return places_of(space, term.id, segments, LookupKeys(ascending), np.arange(len(ascending)))
 
 
 def rechecked(

@@ -34,7 +34,7 @@ from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
 from tailbit.index.postings.segment import Segment
-from tailbit.index.postings.sorted_keys import Wanted, ascending, order_by_digits, taken
+from tailbit.index.postings.sorted_keys import LookupKeys, ascending, keys_at, order_by_digits
 from tailbit.index.predicate.tree import Constant, Leaf, Node, all_of
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.hashed_keys import by_hash, rechecked
@@ -78,7 +78,7 @@ class _Ascending(NamedTuple):
     `truncated`: mask, by number, of the keys whose bytes other keys may have; None if there are none.
     """
 
-    keys: Wanted
+    keys: LookupKeys
     numbers: Longs
     truncated: Mask | None
 
@@ -298,7 +298,7 @@ class Keys:
         codes = _codes(columns, values)
         known = self._order if order == tuple(range(len(order))) else None
         numbers = ascending(codes)[0] if known is None else known
-        keys = Wanted(taken(codes, numbers))
+        keys = LookupKeys(keys_at(codes, numbers))
         return _Ascending(keys, numbers, truncated if truncated is not None and truncated.any() else None)
 
     def _read(self, selection: Selection) -> Places:

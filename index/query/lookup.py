@@ -17,7 +17,7 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.key_table import Placed
 from tailbit.index.postings.paged.lookup import decoding, holds_tables, placed
 from tailbit.index.postings.segment import Segment
-from tailbit.index.postings.sorted_keys import Wanted
+from tailbit.index.postings.sorted_keys import LookupKeys
 from tailbit.tables.ahead import in_order
 
 _MANY = 64
@@ -36,7 +36,7 @@ class Places(NamedTuple):
 
 
 def places_of(
-    space: SpaceView, id_: str, segments: Sequence[Segment], keys: Wanted, numbers: Longs
+    space: SpaceView, id_: str, segments: Sequence[Segment], keys: LookupKeys, numbers: Longs
 ) -> Places:
     """Return the visible rows of a row space that have keys, by the postings of a column or tuple.
 
@@ -53,7 +53,9 @@ def places_of(
     return visible_rows(space, numbers[owners], at)
 
 
-def is_scanned(space: SpaceView, id_: str, segments: Sequence[Segment], keys: Wanted, columns: int) -> bool:
+def is_scanned(
+    space: SpaceView, id_: str, segments: Sequence[Segment], keys: LookupKeys, columns: int
+) -> bool:
     """Return whether to scan the key columns of a row space rather than decode postings for a lookup.
 
     Postings of many keys take several times as long to decode as `columns` key columns take to scan. Decoded
@@ -68,7 +70,7 @@ def is_scanned(space: SpaceView, id_: str, segments: Sequence[Segment], keys: Wa
     return not costs.is_due(segments[0].name, f"{id_}#keys", scanning, postings)
 
 
-def are_most(space: SpaceView, id_: str, segments: Sequence[Segment], sample: Wanted, count: int) -> bool:
+def are_most(space: SpaceView, id_: str, segments: Sequence[Segment], sample: LookupKeys, count: int) -> bool:
     """Return whether a row space may have enough of `count` keys to be scanned, even if it is cached.
 
     `sample`: some of the keys.
@@ -89,7 +91,7 @@ _SHORT = 25.0
 """Milliseconds of decoding that are not worth a scan."""
 
 
-def _placed(segment: Segment, id_: str, keys: Wanted, _: bool) -> Placed:
+def _placed(segment: Segment, id_: str, keys: LookupKeys, _: bool) -> Placed:
     return placed(segment, id_, keys)
 
 

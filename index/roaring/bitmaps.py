@@ -172,8 +172,8 @@ def _serialized(dense: Sequence[BitMap]) -> tuple[npt.NDArray[np.uint8], Longs]:
     """Return run-optimised bitmaps as bytes, one after the other, and the bytes of each."""
     for bits in dense:
         bits.run_optimize()
-    parts = [bits.serialize() for bits in dense]
-    return np.frombuffer(b"".join(parts), np.uint8), np.array([len(part) for part in parts], dtype=np.int64)
+    bodies = [bits.serialize() for bits in dense]
+    return np.frombuffer(b"".join(bodies), np.uint8), np.array([len(body) for body in bodies], dtype=np.int64)
 
 
 def _sorted(
@@ -189,14 +189,14 @@ def _sorted(
     for begin in range(0, len(codes), _PIECE):
         # With unsigned wrap-around, a code below the range becomes far larger than its width.
         piece = codes[begin : begin + _PIECE] - codes.dtype.type(low)
-        places = np.flatnonzero(piece < high - low)
-        rows_of_piece = slice(end, end + len(places))
-        local[rows_of_piece] = piece[places]
+        indexes = np.flatnonzero(piece < high - low)
+        rows_of_piece = slice(end, end + len(indexes))
+        local[rows_of_piece] = piece[indexes]
         if code_positions is None:
-            np.add(places, start + begin, out=positions[rows_of_piece], casting="unsafe")
+            np.add(indexes, start + begin, out=positions[rows_of_piece], casting="unsafe")
         else:
-            positions[rows_of_piece] = code_positions[begin : begin + _PIECE][places]
-        end += len(places)
+            positions[rows_of_piece] = code_positions[begin : begin + _PIECE][indexes]
+        end += len(indexes)
     if (local[1:] >= local[:-1]).all():
         return positions
     if local.dtype == np.uint16:

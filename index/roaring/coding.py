@@ -96,7 +96,7 @@ class CodedColumn:
     """
 
     keys: Keys
-    parts: list[CodedPart]
+    chunks: list[CodedPart]
 
     @property
     def absent(self) -> int:
@@ -106,13 +106,13 @@ class CodedColumn:
     def codes(self, start: int, end: int) -> Codes:
         """Return the codes of the positions `[start, end)`; `absent` for positions without a row."""
         out = np.full(end - start, self.absent, dtype=narrowest(self.absent))
-        for part in self.parts:
-            a, b = max(start, part.start), min(end, part.start + len(part.ids))
+        for chunk in self.chunks:
+            a, b = max(start, chunk.start), min(end, chunk.start + len(chunk.ids))
             if a < b:
-                part.write(out[a - start : b - start], a - part.start, b - part.start)
+                chunk.write(out[a - start : b - start], a - chunk.start, b - chunk.start)
         return out
 
-    def at(self, positions: Longs) -> tuple[Codes, Longs]:
+    def codes_at(self, positions: Longs) -> tuple[Codes, Longs]:
         """Return the codes of the rows at ascending positions, and the position of each code."""
         if not len(positions):
             return np.zeros(0, dtype=narrowest(self.absent)), positions
@@ -126,8 +126,8 @@ class CodedColumn:
     def counts(self, start: int, end: int) -> Longs:
         """Count the rows per code among the positions `[start, end)`. Memory: a block."""
         out = np.zeros(self.absent + 1, dtype=np.int64)
-        for at in range(start, end, 1 << 16):
-            out += np.bincount(self.codes(at, min(at + (1 << 16), end)), minlength=len(out))
+        for block in range(start, end, 1 << 16):
+            out += np.bincount(self.codes(block, min(block + (1 << 16), end)), minlength=len(out))
         return out[:-1]
 
 
@@ -145,7 +145,7 @@ class Coding:
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
         self._type, self._key_type = type_, key_type
         self._collected = collected if part_types(key_type) is None else tuples.collected_tuples
-        self._parts: list[Numbers | Keyed] = []
+        self._chunks: list[Numbers | Keyed] = []
         self.key_bytes = 0
 
     def add(self, start: int, values: pa.ChunkedArray) -> None:
@@ -153,19 +153,19 @@ class Coding:
         for chunk in values.chunks:
             # A dictionary belongs to a whole chunk; other values are hashed a piece at a time.
             step = len(chunk) if pa.types.is_dictionary(chunk.type) else _PIECE
-            for at in range(0, len(chunk), max(1, step)):
-                part = self._collected(start + at, chunk.slice(at, step), self._key_type)
-                self._parts.append(part)
-                self.key_bytes += part.keys.nbytes if isinstance(part, Keyed) else 0
+            for offset in range(0, len(chunk), max(1, step)):
+                ids = self._collected(start + offset, chunk.slice(offset, step), self._key_type)
+                self._chunks.append(ids)
+                self.key_bytes += ids.keys.nbytes if isinstance(ids, Keyed) else 0
             start += len(chunk)
 
     def finish(self) -> CodedColumn:
         """Return the codes of all rows added. Cost: encodes and sorts the distinct values."""
-        self._parts.sort(key=lambda part: part.start)
-        some_null = int(any(part.nulls is not None for part in self._parts))
-        numbers = [part for part in self._parts if isinstance(part, Numbers)]
-        if numbers and len(numbers) == len(self._parts):
-            self._parts.clear()
+        self._chunks.sort(key=lambda chunk: chunk.start)
+        some_null = int(any(chunk.nulls is not None for chunk in self._chunks))
+        numbers = [chunk for chunk in self._chunks if isinstance(chunk, Numbers)]
+        if numbers and len(numbers) == len(self._chunks):
+            self._chunks.clear()
             keys, coded = self._by_distance(numbers, some_null) or self._by_number(numbers, some_null)
         else:
             keys, coded = self._by_key(some_null)
@@ -173,20 +173,20 @@ class Coding:
             keys = pa.concat_arrays([pa.nulls(1, pa.binary()), keys])
         return CodedColumn(keys, coded)
 
-    def _by_distance(self, parts: list[Numbers], first: int) -> _Coded | None:
+    def _by_distance(self, chunks: list[Numbers], first: int) -> _Coded | None:
         """Code all parts by one table over the whole range of integers; return None for a wide range."""
-        bases = [part.base for part in parts]
-        widths = [int(part.ids.max()) + 1 for part in parts]
+        bases = [chunk.base for chunk in chunks]
+        widths = [int(chunk.ids.max()) + 1 for chunk in chunks]
         low = min(bases)
         span = max(base + width for base, width in zip(bases, widths, strict=True)) - low
-        if span > min(_WIDEST, max(4 * sum(len(part.ids) for part in parts), 1 << 12)):
+        if span > min(_WIDEST, max(4 * sum(len(chunk.ids) for chunk in chunks), 1 << 12)):
             return None
         if span <= _AS_IT_IS:
-            coded = [CodedPart(p.start, p.ids, p.nulls, shift=p.base - low + first) for p in parts]
+            coded = [CodedPart(p.start, p.ids, p.nulls, shift=p.base - low + first) for p in chunks]
             return self._keys(low + np.arange(span)), coded
         present = np.zeros(span, dtype=np.bool_)
-        for part in parts:
-            present[part.base - low :][part.ids] = True
+        for chunk in chunks:
+            present[chunk.base - low :][chunk.ids] = True
         occurring = np.flatnonzero(present)
         occurring += low
         keys = self._keys(occurring)
@@ -194,21 +194,21 @@ class Coding:
         table += np.int32(first - 1)
         table = table.astype(narrowest(len(keys) + first), copy=False)
         windows = [table[base - low : base - low + width] for base, width in zip(bases, widths, strict=True)]
-        coded = [CodedPart(p.start, p.ids, p.nulls, w) for p, w in zip(parts, windows, strict=True)]
+        coded = [CodedPart(p.start, p.ids, p.nulls, w) for p, w in zip(chunks, windows, strict=True)]
         return keys, coded
 
-    def _by_number(self, parts: list[Numbers], first: int) -> _Coded:
+    def _by_number(self, chunks: list[Numbers], first: int) -> _Coded:
         """Code each part with a table from its own distinct integers to their indices among all integers.
 
         Memory: a part's distances are freed as soon as its indices are known.
         """
         own, placed = [], []
-        while parts:
-            part = parts.pop(0)
-            numbers, ids = distinct(part)
+        while chunks:
+            chunk = chunks.pop(0)
+            numbers, ids = distinct(chunk)
             own.append(numbers)
-            placed.append((part.start, ids, part.nulls))
-            del part
+            placed.append((chunk.start, ids, chunk.nulls))
+            del chunk
         every = np.concatenate(own)
         every.sort()
         first_of = np.append(True, every[1:] != every[:-1])
@@ -232,15 +232,15 @@ class Coding:
         """Code each part with a table from its own keys to their indices among all keys."""
         keys: list[pa.BinaryArray] = []
         rows: list[tuple[int, Codes, Mask | None]] = []
-        while self._parts:
-            part = self._keyed(self._parts.pop(0))
-            keys.append(part.keys)
-            rows.append((part.start, part.ids, part.nulls))
-            del part
+        while self._chunks:
+            chunk = self._keyed(self._chunks.pop(0))
+            keys.append(chunk.keys)
+            rows.append((chunk.start, chunk.ids, chunk.nulls))
+            del chunk
         ends = np.cumsum([0, *map(len, keys)])
         many = ends[-1] >= _MANY_KEYS and sum(key_part.nbytes for key_part in keys) < _LARGEST
-        every, places = _sorted_together(keys) if many or len(keys) == 1 else _hashed_together(keys)
-        table = np.add(places, first, dtype=narrowest(len(every) + first), casting="unsafe")
+        every, indexes = _sorted_union(keys) if many or len(keys) == 1 else _hashed_union(keys)
+        table = np.add(indexes, first, dtype=narrowest(len(every) + first), casting="unsafe")
         out = []
         for (start, ids, nulls), low, high in zip(rows, ends[:-1], ends[1:], strict=True):
             # Rows of a part without keys are NULL; they too need a table entry to refer to.
@@ -248,17 +248,17 @@ class Coding:
             out.append(CodedPart(start, ids, nulls, own))
         return every, out
 
-    def _keyed(self, part: Numbers | Keyed) -> Keyed:
-        if isinstance(part, Keyed):
-            return part
-        numbers, ids = distinct(part)
-        return Keyed(part.start, ids, part.nulls, self._keys(numbers))
+    def _keyed(self, chunk: Numbers | Keyed) -> Keyed:
+        if isinstance(chunk, Keyed):
+            return chunk
+        numbers, ids = distinct(chunk)
+        return Keyed(chunk.start, ids, chunk.nulls, self._keys(numbers))
 
 
 _NONE = np.zeros(0, dtype=np.int32)
 
 
-def _hashed_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
+def _hashed_union(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
     """Return the distinct keys of all arrays, ascending, and the index of each key among them."""
     # All chunks share one dictionary.
     coded = pc.dictionary_encode(pa.chunked_array([NO_KEYS, *keys]))
@@ -270,36 +270,36 @@ def _hashed_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]
     return pc.take(every, arrow_array(order)), rank[indices]
 
 
-def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
-    """Return the same as `_hashed_together` with half of the memory; `keys` is emptied.
+def _sorted_union(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
+    """Return the same as `_hashed_union` with half of the memory; `keys` is emptied.
 
     Memory: the keys, twice.
     """
     whole = _concatenated(keys)
     order = sorted_order(whole)
     new = np.ones(len(order), dtype=np.bool_)
-    for at in range(1, len(order), _PIECE):
-        some = pc.take(whole, arrow_array(order[at - 1 : at + _PIECE]))
-        new[at : at + _PIECE] = numpy_of(pc.not_equal(some[1:], some[:-1]))
-    places = np.empty(len(order), dtype=np.uint32)
-    places[order] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
-    return pc.take(whole, arrow_array(order if new.all() else order[new])), places
+    for begin in range(1, len(order), _PIECE):
+        some = pc.take(whole, arrow_array(order[begin - 1 : begin + _PIECE]))
+        new[begin : begin + _PIECE] = numpy_of(pc.not_equal(some[1:], some[:-1]))
+    indexes = np.empty(len(order), dtype=np.uint32)
+    indexes[order] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
+    return pc.take(whole, arrow_array(order if new.all() else order[new])), indexes
 
 
 def _concatenated(keys: list[pa.BinaryArray]) -> pa.BinaryArray:
     """Concatenate the keys; each array is freed as soon as it is copied."""
-    keys[:] = [part for part in keys if len(part)][::-1]
-    spans = [np.frombuffer(part.buffers()[1], np.int32)[part.offset :][: len(part) + 1] for part in keys]
+    keys[:] = [piece for piece in keys if len(piece)][::-1]
+    spans = [np.frombuffer(piece.buffers()[1], np.int32)[piece.offset :][: len(piece) + 1] for piece in keys]
     size = sum(int(span[-1] - span[0]) for span in spans)
     ends, data = np.zeros(sum(map(len, keys)) + 1, np.int32), np.empty(size, np.uint8)
     place = at = 0
     while keys:
-        part, span = keys.pop(), spans.pop()
+        piece, span = keys.pop(), spans.pop()
         low, high = int(span[0]), int(span[-1])
-        ends[place + 1 :][: len(part)] = span[1:] + np.int32(at - low)
+        ends[place + 1 :][: len(piece)] = span[1:] + np.int32(at - low)
         if low < high:
-            data[at:][: high - low] = np.frombuffer(part.buffers()[2], np.uint8)[low:high]
-        place, at = place + len(part), at + high - low
+            data[at:][: high - low] = np.frombuffer(piece.buffers()[2], np.uint8)[low:high]
+        place, at = place + len(piece), at + high - low
     return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)])
 
 

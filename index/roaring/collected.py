@@ -56,9 +56,9 @@ class Keyed(Collected):
 def collected(start: int, chunk: pa.Array, key_type: str) -> Numbers | Keyed:
     """Return the rows of a chunk from position `start` on; the chunk has at least one row."""
     if any(test(chunk.type) for test in _INTEGERS):
-        part = _distances(start, chunk)
-        if part is not None:
-            return part
+        numbers = _distances(start, chunk)
+        if numbers is not None:
+            return numbers
     return _by_dictionary(start, chunk, key_type)
 
 
@@ -72,12 +72,12 @@ def _by_dictionary(start: int, chunk: pa.Array, key_type: str) -> Keyed:
     return Keyed(start, ids, nulls, encode_array(coded.dictionary, key_type))
 
 
-def distinct(part: Numbers) -> tuple[Longs, Codes]:
+def distinct(chunk: Numbers) -> tuple[Longs, Codes]:
     """Return the distinct integers of a part, and per row the index of its integer among them."""
-    coded = pa.array(part.ids).dictionary_encode()
+    coded = pa.array(chunk.ids).dictionary_encode()
     # The sum wraps to the right value in 64 bits, even if a distance overflows int64.
     distances: Longs = np.asarray(coded.dictionary).astype(np.int64)
-    distances += np.int64(part.base)
+    distances += np.int64(chunk.base)
     return distances, np.asarray(coded.indices).astype(narrowest(len(coded.dictionary)))
 
 

@@ -78,10 +78,10 @@ def roaring_bytes(positions: BitPositions, counts: Longs) -> Longs:
     jumps = np.empty(len(positions), dtype=np.bool_)
     np.not_equal(positions[1:], positions[:-1] + np.uint32(1), out=jumps[1:])
     jumps |= opens
-    at = np.flatnonzero(opens)
-    sizes = np.minimum(2 * np.diff(at, append=len(positions)), _BITSET)
-    sizes = np.minimum(sizes, 2 + 4 * np.add.reduceat(jumps, at, dtype=np.int64))
-    owner = np.searchsorted(at, starts)
+    first_positions = np.flatnonzero(opens)
+    sizes = np.minimum(2 * np.diff(first_positions, append=len(positions)), _BITSET)
+    sizes = np.minimum(sizes, 2 + 4 * np.add.reduceat(jumps, first_positions, dtype=np.int64))
+    owner = np.searchsorted(first_positions, starts)
     totals: Longs = _HEADER + np.add.reduceat(sizes + _CONTAINER, owner)
     return totals
 

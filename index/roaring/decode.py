@@ -46,13 +46,13 @@ class _Containers:
     owner: Array
     block: Array
     count: Array
-    at: Array
+    offset: Array
     runs: Array
 
     def only(self, which: Array) -> _Containers:
         """Return some containers, by mask or by number."""
-        parts = (self.owner, self.block, self.count, self.at, self.runs)
-        return _Containers(*(part[which] for part in parts))
+        columns = (self.owner, self.block, self.count, self.offset, self.runs)
+        return _Containers(*(column[which] for column in columns))
 
 
 def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, codes: Longs, out: Array) -> None:
@@ -127,7 +127,7 @@ class Headers(NamedTuple):
     its containers.
     """
 
-    known: Mask
+    readable: Mask
     runny: Mask
     sizes: Longs
     pairs: Longs
@@ -164,21 +164,21 @@ def _place_block(data: Bytes, containers: _Containers, codes: Longs, out: Array)
         _place_runs(data, containers.only(containers.runs), codes, out)
         _place_bitsets(data, containers.only(~containers.runs & ~arrays), codes, out)
         containers = containers.only(arrays)
-    if len(containers.at):
+    if len(containers.offset):
         _write(_array_words(data, containers), containers, codes, out)
 
 
-def _words(data: Bytes, at: Longs, width: str) -> Longs:
+def _words(data: Bytes, offsets: Longs, width: str) -> Longs:
     """Read little-endian unsigned numbers at any byte offsets."""
     size = np.dtype(width).itemsize
-    read: Array = data[at[:, None] + np.arange(size)].view(width)[:, 0]
+    read: Array = data[offsets[:, None] + np.arange(size)].view(width)[:, 0]
     return read.astype(np.int64)
 
 
 def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> _Containers:
     """Return the containers of bitmaps that begin at `starts` and end at `ends`."""
-    known, runny, sizes, heads = headers_of(data, starts)
-    if not known.all():
+    readable, runny, sizes, heads = headers_of(data, starts)
+    if not readable.all():
         raise ValueError("a bitmap has no cookie that the format knows")
     if (sizes > BLOCK).any() or not sizes.all():
         raise ValueError("a bitmap has more containers than the format allows, or none")
@@ -195,10 +195,10 @@ def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> 
         bits = data[np.repeat(flags[runny], some) + nth // 8] >> (nth % 8).astype(np.uint8)
         runs[np.repeat(runny, sizes)] = bits & 1
     bodies = heads + 4 * sizes + np.where(~runny | (sizes >= 4), 4 * sizes, 0)
-    at, end = _bodies(data, bodies, sizes, count, runs, runny)
+    offsets, end = _bodies(data, bodies, sizes, count, runs, runny)
     if not np.array_equal(end, ends):
         raise ValueError("the containers of a bitmap do not fill its bytes")
-    return _Containers(np.repeat(np.arange(len(starts), dtype=np.int32), sizes), block, count, at, runs)
+    return _Containers(np.repeat(np.arange(len(starts), dtype=np.int32), sizes), block, count, offsets, runs)
 
 
 def pairs_at(data: Bytes, heads: Longs, sizes: Longs) -> tuple[Array, Array]:
@@ -228,22 +228,22 @@ def _bodies(
     last = np.cumsum(sizes)
     first = last - sizes
     before = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
-    at = np.repeat(bodies - before[first], sizes) + before[:-1]
+    offsets = np.repeat(bodies - before[first], sizes) + before[:-1]
     end = bodies + before[last] - before[first]
     going = np.flatnonzero(runny)
     here = bodies[going]
     nth = 0
     while len(going):
-        mine = first[going] + nth
-        at[mine] = here
-        as_runs = runs[mine]
-        length[mine[as_runs]] = 2 + 4 * _words(data, here[as_runs], "<u2")
-        here = here + length[mine]
+        current = first[going] + nth
+        offsets[current] = here
+        as_runs = runs[current]
+        length[current[as_runs]] = 2 + 4 * _words(data, here[as_runs], "<u2")
+        here = here + length[current]
         end[going] = here
         nth += 1
         more = sizes[going] > nth
         going, here = going[more], here[more]
-    return at, end
+    return offsets, end
 
 
 def _array_words(data: Bytes, containers: _Containers) -> Array:
@@ -251,28 +251,28 @@ def _array_words(data: Bytes, containers: _Containers) -> Array:
 
     Containers may begin at odd bytes.
     """
-    odd = (containers.at & 1).astype(np.bool_)
+    odd = (containers.offset & 1).astype(np.bool_)
     if odd.any() and not odd.all():
-        at = ranges(containers.at, containers.count, step=2)
-        low, high = data[at].astype(np.uint16), data[at + 1].astype(np.uint16)
+        offsets = ranges(containers.offset, containers.count, step=2)
+        low, high = data[offsets].astype(np.uint16), data[offsets + 1].astype(np.uint16)
         both: Array = low | (high << np.uint16(8))
         return both
     start = int(odd[0])
     words: Array = data[start : start + (len(data) - start) // 2 * 2].view("<u2")
-    values: Array = words[ranges(containers.at >> 1, containers.count)]
+    values: Array = words[ranges(containers.offset >> 1, containers.count)]
     return values
 
 
 def _place_runs(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
     """Write the codes of run containers: pairs of a first position and the number of following positions."""
-    if len(containers.at):
+    if len(containers.offset):
         _write(_run_words(data, containers), containers, codes, out)
 
 
 def _run_words(data: Bytes, containers: _Containers) -> Longs:
     """Return the positions within their blocks of run containers, one container after the other."""
-    many = _words(data, containers.at, "<u2")
-    pairs = _words(data, ranges(containers.at + 2, many, step=4), "<u4")
+    many = _words(data, containers.offset, "<u2")
+    pairs = _words(data, ranges(containers.offset + 2, many, step=4), "<u4")
     lengths = (pairs >> 16) + 1
     if not many.all() or not np.array_equal(
         np.add.reduceat(lengths, np.cumsum(many) - many), containers.count
@@ -284,8 +284,8 @@ def _run_words(data: Bytes, containers: _Containers) -> Longs:
 def _bitset_words(data: Bytes, containers: _Containers) -> Longs:
     """Return the positions within their blocks of bitsets, one bitset after the other."""
     every = [
-        np.flatnonzero(np.unpackbits(data[at : at + _BITSET_BYTES], bitorder="little"))
-        for at in containers.at.tolist()
+        np.flatnonzero(np.unpackbits(data[offset : offset + _BITSET_BYTES], bitorder="little"))
+        for offset in containers.offset.tolist()
     ]
     if not np.array_equal([len(positions) for positions in every], containers.count):
         raise ValueError("a bitset has other positions than its header says")
@@ -294,10 +294,10 @@ def _bitset_words(data: Bytes, containers: _Containers) -> Longs:
 
 def _place_bitsets(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
     """Write the codes of bitsets by OR; assignment by mask would cost fifty times as much."""
-    for owner, count, at in zip(
-        containers.owner.tolist(), containers.count.tolist(), containers.at.tolist(), strict=True
+    for owner, count, offset in zip(
+        containers.owner.tolist(), containers.count.tolist(), containers.offset.tolist(), strict=True
     ):
-        bits = np.unpackbits(data[at : at + _BITSET_BYTES], bitorder="little")
+        bits = np.unpackbits(data[offset : offset + _BITSET_BYTES], bitorder="little")
         if np.count_nonzero(bits) != count or bits[len(out) :].any():
             raise ValueError("a bitset has other positions than its header says")
         out |= bits[: len(out)] * out.dtype.type(codes[owner])

@@ -64,7 +64,7 @@ class CodedElements:
 
     keys: Keys
     elements: CodedColumn
-    parts: list[_Rows]
+    chunks: list[_Rows]
     some_null: bool
     some_empty: bool
 
@@ -73,29 +73,29 @@ class CodedElements:
         """Return one more than the last code."""
         return len(self.keys)
 
-    def at(self, positions: Longs) -> tuple[Codes, Longs]:
+    def codes_at(self, positions: Longs) -> tuple[Codes, Longs]:
         """Return the codes of the rows at ascending positions, and the position of each code, in order.
 
         Cost and memory: the elements of the blocks that hold the positions.
         """
-        codes, places = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
+        codes, row_positions = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
         cuts = np.flatnonzero(np.diff(positions // BLOCK)) + 1
-        for wanted in np.split(positions, cuts) if len(positions) else ():
-            first = int(wanted[0]) // BLOCK * BLOCK
+        for block_positions in np.split(positions, cuts) if len(positions) else ():
+            first = int(block_positions[0]) // BLOCK * BLOCK
             marked = np.zeros(BLOCK, dtype=np.bool_)
-            marked[wanted - first] = True
+            marked[block_positions - first] = True
             block_codes, lows = self._pairs(first, first + BLOCK)
-            kept = np.flatnonzero(marked[lows])
-            order = kept[np.argsort(lows[kept], kind="stable")]
+            marked_pairs = np.flatnonzero(marked[lows])
+            order = marked_pairs[np.argsort(lows[marked_pairs], kind="stable")]
             codes.append(block_codes[order])
-            places.append(lows[order].astype(np.int64) + first)
-        return np.concatenate(codes), np.concatenate(places)
+            row_positions.append(lows[order].astype(np.int64) + first)
+        return np.concatenate(codes), np.concatenate(row_positions)
 
     def counts(self, start: int, end: int) -> Longs:
         """Count the rows per code among the positions `[start, end)`. Memory: a block."""
         out = np.zeros(self.absent, dtype=np.int64)
-        for at in range(start, end, BLOCK):
-            out += np.bincount(self._pairs(at, min(at + BLOCK, end))[0], minlength=self.absent)
+        for block in range(start, end, BLOCK):
+            out += np.bincount(self._pairs(block, min(block + BLOCK, end))[0], minlength=self.absent)
         return out
 
     def listed(self, start: int, end: int) -> tuple[Codes, BitPositions]:
@@ -104,19 +104,19 @@ class CodedElements:
         Memory: 8 bytes per pair.
         """
         codes, positions = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
-        for at in range(start, end, BLOCK):
-            block_codes, lows = self._pairs(at, min(at + BLOCK, end))
+        for block in range(start, end, BLOCK):
+            block_codes, lows = self._pairs(block, min(block + BLOCK, end))
             codes.append(block_codes)
-            positions.append(lows + np.uint32(at))
+            positions.append(lows + np.uint32(block))
         return np.concatenate(codes), np.concatenate(positions)
 
     def _pairs(self, start: int, end: int) -> tuple[Codes, Codes]:
         """Return the sorted distinct pairs of a block: codes (uint32), and rows from `start` on (uint16)."""
         pairs = [np.zeros(0, np.uint64)]
-        for part in self.parts:
-            a, b = max(start, part.start), min(end, part.end)
+        for chunk in self.chunks:
+            a, b = max(start, chunk.start), min(end, chunk.end)
             if a < b:
-                codes, rows = self._of_part(part, a - part.start, b - part.start)
+                codes, rows = self._of_part(chunk, a - chunk.start, b - chunk.start)
                 rows += a - start
                 packed = codes.astype(np.uint64 if self.absent > BLOCK else np.uint32)
                 packed <<= packed.dtype.type(16)
@@ -128,18 +128,18 @@ class CodedElements:
             whole = whole[np.append(True, whole[1:] != whole[:-1])]
         return (whole >> whole.dtype.type(16)).astype(np.uint32), whole.astype(np.uint16)
 
-    def _of_part(self, part: _Rows, low: int, high: int) -> tuple[Codes, Longs]:
+    def _of_part(self, chunk: _Rows, low: int, high: int) -> tuple[Codes, Longs]:
         """Return the codes of the rows `[low, high)` of a chunk, and parallel to them the row of each code.
 
         A row has a code per element; a NULL or empty array has one code. Rows are counted from `low`.
         """
-        begins = part.begins[low : high + 1].astype(np.int64)
+        begins = chunk.begins[low : high + 1].astype(np.int64)
         sizes = np.diff(begins)
-        codes = self.elements.codes(part.first + int(begins[0]), part.first + int(begins[-1]))
+        codes = self.elements.codes(chunk.first + int(begins[0]), chunk.first + int(begins[-1]))
         shift, bare = self.some_null + self.some_empty, np.flatnonzero(sizes == 0)
         of_bare = np.full(len(bare), int(self.some_null), dtype=np.uint32)
-        if part.nulls is not None:
-            of_bare[part.nulls[low:high][bare]] = 0
+        if chunk.nulls is not None:
+            of_bare[chunk.nulls[low:high][bare]] = 0
         rows = np.concatenate([np.repeat(np.arange(high - low), sizes), bare])
         return np.concatenate([codes.astype(np.uint32) + np.uint32(shift), of_bare]), rows
 
@@ -158,8 +158,8 @@ class ElementCoding:
     def add(self, start: int, values: pa.ChunkedArray) -> None:
         """Add rows from position `start` on, in the column's Arrow type."""
         for chunk in values.chunks:
-            for at in range(0, len(chunk), _PIECE):
-                self._add(start + at, chunk.slice(at, _PIECE))
+            for offset in range(0, len(chunk), _PIECE):
+                self._add(start + offset, chunk.slice(offset, _PIECE))
             start += len(chunk)
 
     def _add(self, start: int, piece: pa.ListArray) -> None:
@@ -174,8 +174,8 @@ class ElementCoding:
     def finish(self) -> CodedElements:
         """Return the codes of all rows added. Cost: encodes and sorts the distinct elements."""
         elements = self._elements.finish()
-        some_null = any(part.nulls is not None for part in self._rows)
-        some_empty = any(_holds_empty(part) for part in self._rows)
+        some_null = any(chunk.nulls is not None for chunk in self._rows)
+        some_empty = any(_holds_empty(chunk) for chunk in self._rows)
         first = pa.array([None] * some_null + [NO_ELEMENT] * some_empty, pa.binary())
         if isinstance(elements.keys, SpilledKeys):
             keys: Keys = elements.keys.changed(first, mark_elements)
@@ -184,10 +184,10 @@ class ElementCoding:
         return CodedElements(keys, elements, self._rows, some_null, some_empty)
 
 
-def _holds_empty(part: _Rows) -> bool:
+def _holds_empty(chunk: _Rows) -> bool:
     """Return whether any array of a chunk is empty and not NULL."""
-    bare = part.begins[1:] == part.begins[:-1]
-    return bool(bare.any() if part.nulls is None else (bare & ~part.nulls).any())
+    bare = chunk.begins[1:] == chunk.begins[:-1]
+    return bool(bare.any() if chunk.nulls is None else (bare & ~chunk.nulls).any())
 
 
 Coded = CodedColumn | CodedElements

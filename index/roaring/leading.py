@@ -41,12 +41,12 @@ def order_of_texts(keys: pa.BinaryArray) -> Longs | None:
         return None
     step = len(keys) // _FEW
     sample = pc.take(keys, arrow_array(np.arange(0, len(keys), step)))
-    places = _telling(keys, sample)
-    tied = len(sample) - len(np.unique(_numbers(sample, places)))
+    byte_indexes = _telling(keys, sample)
+    tied = len(sample) - len(np.unique(_numbers(sample, byte_indexes)))
     # Of n keys with d numbers, k sampled ones have about k * k / 2 d ties: here d is less than n / 4.
     if tied > len(sample) * min(0.25, 2 * len(sample) / len(keys)):
         return None
-    return _untied(keys, _numbers(keys, places))
+    return _untied(keys, _numbers(keys, byte_indexes))
 
 
 def _telling(keys: pa.BinaryArray, sample: pa.BinaryArray) -> list[int]:
@@ -84,10 +84,10 @@ def _untied(keys: pa.BinaryArray, numbers: npt.NDArray[np.uint64]) -> Longs:
     return order
 
 
-def _numbers(keys: pa.BinaryArray, places: list[int]) -> npt.NDArray[np.uint64]:
+def _numbers(keys: pa.BinaryArray, byte_indexes: list[int]) -> npt.NDArray[np.uint64]:
     """Return each key's bytes at eight places as a number."""
     out = np.zeros(len(keys), dtype=np.uint64)
-    for place in places:
+    for place in byte_indexes:
         out <<= np.uint64(8)
         out |= _byte(keys, place)
     return out
@@ -97,7 +97,7 @@ def _byte(keys: pa.BinaryArray, place: int) -> npt.NDArray[np.uint8]:
     """Return the byte of each key at a place, zero behind its end."""
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
     data = np.frombuffer(keys.buffers()[2] or b"\0", dtype=np.uint8)
-    at = ends[:-1] + np.int32(place)
-    values: npt.NDArray[np.uint8] = data.take(at, mode="clip")
-    values[at >= ends[1:]] = 0
+    offsets = ends[:-1] + np.int32(place)
+    values: npt.NDArray[np.uint8] = data.take(offsets, mode="clip")
+    values[offsets >= ends[1:]] = 0
     return values

@@ -18,17 +18,17 @@ _FEW = 16
 """If at most one row in 16 is set, listing the positions is faster than packing all rows."""
 
 
-def union_of(parts: Sequence[BitPositions], rows: int) -> BitMap:
-    """Return one bitmap of the positions of all `parts`, which are below `rows` and in any order.
+def union_of(lists: Sequence[BitPositions], rows: int) -> BitMap:
+    """Return one bitmap of the positions of all `lists`, which are below `rows` and in any order.
 
     Cost: a pass over `rows` bits, or a sort if the positions are few.
     """
-    if sum(map(len, parts)) * _RARE > rows:
+    if sum(map(len, lists)) * _RARE > rows:
         there = np.zeros(rows, dtype=np.bool_)
-        for part in parts:
-            there[part] = True
+        for positions in lists:
+            there[positions] = True
         return bitmap_where(there)
-    return bitmap_of(np.sort(np.concatenate(parts)))
+    return bitmap_of(np.sort(np.concatenate(lists)))
 
 
 def bitmap_where(there: Mask) -> BitMap:

@@ -36,19 +36,20 @@ def collected_tuples(start: int, chunk: pa.StructArray, key_type: str) -> Keyed:
     Memory: eight bytes per row and part while the chunk is coded.
     """
     pairs = list(zip(chunk.flatten(), types_of(key_type), strict=True))
-    parts = [collected(start, values, type_) for values, type_ in pairs]
-    ids, first = _distinct_rows(*_numbers(parts))
+    fields = [collected(start, values, type_) for values, type_ in pairs]
+    ids, first = _distinct_rows(*_numbers(fields))
     keys = [
-        _keys_at(part, first, values.type, type_) for part, (values, type_) in zip(parts, pairs, strict=True)
+        _keys_at(field, first, values.type, type_)
+        for field, (values, type_) in zip(fields, pairs, strict=True)
     ]
     return Keyed(start, ids, None, join_parts(keys, key_type))
 
 
-def _numbers(parts: list[Numbers | Keyed]) -> tuple[Codes, int]:
+def _numbers(fields: list[Numbers | Keyed]) -> tuple[Codes, int]:
     """Return a number per row, equal where all parts have equal codes, and a bound above all numbers."""
-    numbers, size = _codes(parts[0])
-    for part in parts[1:]:
-        codes, many = _codes(part)
+    numbers, size = _codes(fields[0])
+    for field in fields[1:]:
+        codes, many = _codes(field)
         if size * many >= _MOST:
             numbers, size = _compact(numbers)
         if size * many >= _MOST:
@@ -59,16 +60,16 @@ def _numbers(parts: list[Numbers | Keyed]) -> tuple[Codes, int]:
     return numbers, size
 
 
-def _codes(part: Numbers | Keyed) -> tuple[Codes, int]:
+def _codes(field: Numbers | Keyed) -> tuple[Codes, int]:
     """Return the code of each row of a part, and a bound above all codes. If there are NULLs, NULL has 0."""
-    ids, most = part.ids, int(part.ids.max())
-    if most >= _MOST and isinstance(part, Numbers):
-        distances, ids = distinct(part)
+    ids, most = field.ids, int(field.ids.max())
+    if most >= _MOST and isinstance(field, Numbers):
+        distances, ids = distinct(field)
         most = len(distances)
-    if part.nulls is None:
+    if field.nulls is None:
         return ids, most + 1
     codes = np.add(ids, 1, dtype=narrowest(most + 2), casting="unsafe")
-    codes[part.nulls] = 0
+    codes[field.nulls] = 0
     return codes, most + 2
 
 
@@ -93,10 +94,10 @@ def _distinct_rows(numbers: Codes, size: int) -> tuple[Codes, Longs]:
     return table[numbers], row_of[some].astype(np.int64)
 
 
-def _keys_at(part: Numbers | Keyed, rows: Longs, type_: pa.DataType, key_type: str) -> pa.BinaryArray:
+def _keys_at(field: Numbers | Keyed, rows: Longs, type_: pa.DataType, key_type: str) -> pa.BinaryArray:
     """Return the keys that a part has in some rows."""
-    ids, null = part.ids[rows], None if part.nulls is None else part.nulls[rows]
-    if isinstance(part, Keyed):
-        return pc.take(part.keys, arrow_array(ids.astype(np.int64), mask=null))
-    keys = number_keys(ids.astype(np.int64) + np.int64(part.base), type_, key_type)
+    ids, null = field.ids[rows], None if field.nulls is None else field.nulls[rows]
+    if isinstance(field, Keyed):
+        return pc.take(field.keys, arrow_array(ids.astype(np.int64), mask=null))
+    keys = number_keys(ids.astype(np.int64) + np.int64(field.base), type_, key_type)
     return keys if null is None else pc.if_else(arrow_array(null), arrow_scalar(None, keys.type), keys)

@@ -406,7 +406,7 @@ def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> _
         coding.add(start, with_terms(table, [column])[0][column.id])
         start += table.num_rows
     coded = coding.finish()
-    codes, at = coded.at(np.arange(start))
+    codes, at = coded.codes_at(np.arange(start))
     return _Pairs(coded.keys, codes.astype(np.int64), at, start)
 
 
@@ -503,7 +503,7 @@ def _postings(segments: Sequence[Segment], column: Column, value: pa.Array) -> l
     coding = coding_of(column, current)
     coding.add(0, pa.chunked_array([value]))
     coded = coding.finish()
-    keys = [coded.keys[code].as_py() for code in coded.at(np.zeros(1, np.int64))[0].tolist()]
+    keys = [coded.keys[code].as_py() for code in coded.codes_at(np.zeros(1, np.int64))[0].tolist()]
     postings_of_keys = [[_posting(segment, column.id, current, key) for segment in segments] for key in keys]
     return [BitMap.union(BitMap(), *filter(None, bits)) for bits in postings_of_keys]
 

@@ -146,7 +146,7 @@ class HiddenRowsReader:
         if not record.hidden:
             return BitMap()
         if record.hidden not in self._known:
-            hidden = _LATEST.held((self._path, record.hidden))
+            hidden = _LATEST.cached((self._path, record.hidden))
             if hidden is None:
                 hidden = self.state.hidden_rows(record.hidden)
             if hidden is None:
@@ -469,7 +469,7 @@ def _counts_of(
         coding = coding_of(column, key_type)
         coding.add(0, values[column.id])
         coded = coding.finish()
-        codes, places = coded.at(np.arange(len(rows)))
+        codes, places = coded.codes_at(np.arange(len(rows)))
         pairs = entering if sign > 0 else leaving
         yield column.id, key_type, coded.keys, pairs(coded.keys, codes, rows[places]).counts()
         if column.id in raising:

@@ -198,7 +198,7 @@ class SpillingCoding(Coding):
         self.key_bytes = 0
         keys = SpilledKeys(self._scratch)
         keys.append(coded.keys.slice(0, len(coded.keys)))
-        self._runs.append((keys, coded.parts))
+        self._runs.append((keys, coded.chunks))
         # Otherwise Arrow's pool would keep the memory of these keys beside that of the next ones.
         pa.default_memory_pool().release_unused()
 
@@ -509,7 +509,7 @@ def hidden_counts(
     for claim in claims:
         if claim.slice.path in hidden:
             at = positions_in(hidden[claim.slice.path])
-            codes, _ = coded.at(at[at < claim.rows].astype(np.int64) + claim.base)
+            codes, _ = coded.codes_at(at[at < claim.rows].astype(np.int64) + claim.base)
             np.add.at(out, codes, np.int32(1))
     return out[:-1]
 

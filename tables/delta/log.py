@@ -335,7 +335,7 @@ class DeltaLog:
         A commit that is missing, or too large to be read beside others, is read by `commit` itself.
         """
         for version in range(first, last + 1):
-            held, name = self._commits.held(version), commit_name(version)
+            held, name = self._commits.cached(version), commit_name(version)
             if held is None:
                 yield partial(_read_ahead, self.storage, name)
             else:
@@ -361,7 +361,7 @@ class DeltaLog:
             MalformedLogError: the commit cannot be parsed.
             UnsupportedFeatureError: the commit demands a feature that this reader does not support.
         """
-        known = self._commits.held(version)
+        known = self._commits.cached(version)
         data, stat = (None, None) if read is None else read
         if isinstance(data, Actions):
             known, data = (stat, data), None
@@ -392,7 +392,7 @@ class DeltaLog:
             CommitGapError: the commit is not in the log.
             MalformedLogError: the commit cannot be parsed.
         """
-        known = self._stamps.held(version)
+        known = self._stamps.cached(version)
         if known is not None and known[0] == self._stat(version):
             return known[1]
         first_line = self._first_line(version)

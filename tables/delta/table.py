@@ -299,7 +299,7 @@ class DeltaTable(Table):
         return self._keep(replace(snapshot, timestamp_ms=time))
 
     def _kept(self, version: Version) -> DeltaSnapshot | None:
-        kept = self._snapshots.held(version)
+        kept = self._snapshots.cached(version)
         if kept is None:
             return None
         stat, snapshot = kept

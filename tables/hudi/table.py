@@ -190,7 +190,7 @@ class HudiTable(Table):
 
     def _snapshot(self, versions: Versions, version: Version) -> HudiSnapshot:
         at = versions.place(version)
-        kept = None if at is None else self._snapshots.held(version)
+        kept = None if at is None else self._snapshots.cached(version)
         if kept is not None:
             return kept
         if at is None:
@@ -198,7 +198,7 @@ class HudiTable(Table):
         time = versions.times[at]
         near = [v for v, _ in self._snapshots.items() if v < version]
         if near and len(versions.between(max(near), version)) <= _NEAR:
-            before = self._snapshots.held(max(near))
+            before = self._snapshots.cached(max(near))
             if before is not None:
                 try:
                     return self._keep(self._folds.extended(versions, before, version, time))

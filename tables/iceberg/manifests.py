@@ -143,7 +143,7 @@ def entries_of(
         UnsupportedFeatureError: a file is encrypted.
     """
     tables = {
-        manifest: _ENTRIES.held((storage, metadata.location.text, manifest.path)) for manifest in manifests
+        manifest: _ENTRIES.cached((storage, metadata.location.text, manifest.path)) for manifest in manifests
     }
     unread = [manifest for manifest, table in tables.items() if table is None]
     groups = _grouped(unread, [*at_once(storage, [partial(_blocks, storage, m.path) for m in unread])])

@@ -148,7 +148,7 @@ class IcebergTable(Table):
             versions.schema_of(version),
             versions.metadata.name_mapping,
         )
-        cached = self._snapshots.held(key)
+        cached = self._snapshots.cached(key)
         if cached is not None:
             return cached
         near = [snapshot for (_, uuid, *_), snapshot in self._snapshots.items() if uuid == key[1]]

@@ -244,7 +244,7 @@ _FIRST = 64
 
 def _shape_of(file: ParquetFile, footer: bytes) -> Shape:
     """Return the shape of a file. Cost: a few comparisons if a file of this shape was opened before."""
-    head = _HEADS.held(footer[:_FIRST])
+    head = _HEADS.cached(footer[:_FIRST])
     if head is None or not footer.startswith(head):
         _, end = read_struct(footer, 0, until=_ROW_GROUPS_FIELD - 1)
         head = footer[: end + 1]

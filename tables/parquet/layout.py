@@ -194,7 +194,7 @@ class Layout:
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
         """Return the pages of a column chunk, cached; None if undeterminable. Cost: one read per page."""
         key = (self.number, group, leaf)
-        held = _PAGES.held(key) if self.cached else self._found.get((group, leaf))
+        held = _PAGES.cached(key) if self.cached else self._found.get((group, leaf))
         if held is None:
             try:
                 held = (_find_pages(source, self, group, leaf),)
@@ -222,7 +222,7 @@ CACHES = (_LAYOUTS, _PAGES)
 
 def known_layout(storage: Storage, name: str, stat: Stat) -> Layout | None:
     """Return the cached layout of a file in exactly this state, or None."""
-    return _LAYOUTS.held((storage, name, stat))
+    return _LAYOUTS.cached((storage, name, stat))
 
 
 def layout_of(metadata: pq.FileMetaData, tree: ParquetNode, head: bytes, cached: bool = False) -> Layout:

@@ -71,7 +71,7 @@ def row_counts(storage: Storage, slices: Sequence[FileSlice]) -> list[int]:
         DataFileError: a file is missing or is not Parquet.
     """
     keys = [(storage, slice_.path, slice_.size, slice_.mtime) for slice_ in slices]
-    counts = [_COUNTS.held(key) for key in keys]
+    counts = [_COUNTS.cached(key) for key in keys]
     unknown = [n for n, rows in enumerate(counts) if rows is None]
     if storage.remote:
         read = at_once(storage, [partial(_count, storage, slices[n].path, True) for n in unknown])

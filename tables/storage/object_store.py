@@ -432,7 +432,7 @@ class ObjectStorage(Storage):
 
     def _known_end(self, rel: str, end: int, stat: Stat | None) -> End:
         """Return the end of an object in one state, cached; `stat`: None if it has only one."""
-        known = _ENDS.held((self, rel, stat))
+        known = _ENDS.cached((self, rel, stat))
         if known is None:
             size, tag, tail = known = self._end(rel, end)
             _ENDS.hold((self, rel, stat), (size, tag, tail[-TAIL:]), _AN_END + min(len(tail), TAIL))

@@ -10,7 +10,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.analytics.unserved import change_of
 from tailbit.index.maintenance.rebuild import lacking, unrecorded_by_definition
-from tailbit.index.maintenance.requirements import wanted_of
+from tailbit.index.maintenance.requirements import requirements_of
 from tailbit.index.model import COUNTS_REASON, DEFERRED, Definition
 from tailbit.index.postings.encoding import encoding_of
 from tailbit.index.sql.terms import zone_of
@@ -55,7 +55,7 @@ def described(
     """
     schema, ledger = snapshot.schema, index.state.ledger
     files_left = {
-        id_: files for id_, (files, _) in lacking(index.state, wanted_of(definitions, schema)).left().items()
+        id_: files for id_, (files, _) in lacking(index.state, requirements_of(definitions, schema)).left().items()
     }
     is_begun = ledger is not None and ledger.covered is not None
     unrecorded = {} if is_begun else unrecorded_by_definition(index.state, snapshot)

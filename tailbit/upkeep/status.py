@@ -15,7 +15,7 @@ from tailbit.checkpoints.signs import LastSign, State, last_sign
 from tailbit.handle import opened
 from tailbit.index.maintenance.create import remembered_settings
 from tailbit.index.maintenance.rebuild import BuildExtent, build_extent_of, lacking
-from tailbit.index.maintenance.requirements import wanted_of
+from tailbit.index.maintenance.requirements import requirements_of
 from tailbit.index.model import REPLACES, Definition, Standing
 from tailbit.index.postings.encoding import Encoding, encoding_of
 from tailbit.index.postings.segment import Segment
@@ -144,7 +144,7 @@ def _recorded(table: MaintainedTable, index: MetadataTable, columns: Mapping[str
     definitions = index.state.settings.definitions
     schema = table._table.snapshot().schema
     try:
-        unposted = lacking(index.state, wanted_of(definitions, schema)).left()
+        unposted = lacking(index.state, requirements_of(definitions, schema)).left()
         errors = index.state.recorded.errors()
     except CorruptIndexError as damage:
         return _damaged(damage)

@@ -424,7 +424,7 @@ class _Bitmaps:
         self._data = rows["bitmap"].to_pylist()
         self._counts, self._origins = counts.tolist(), [inputs[number] for number in source.tolist()]
         self._sparse = Gaps.of(rows, counts, max(i.rows for i in inputs))
-        self._held = self._sparse.held.tolist()
+        self._held = self._sparse.is_sparse.tolist()
 
     def moved(self, at: int) -> BitMap:
         """Return the posting of row `at`, moved to the merged row space."""
@@ -500,7 +500,7 @@ def _postings(
 
 def _batches(segment: Segment, column: str, key_type: str, source: int) -> Iterator[pa.Table]:
     stored = segment.columns[column]
-    for _, read in segment.parts(column):
+    for _, read in segment.row_groups(column):
         rows = read(STORED)
         if stored != key_type:
             rows = rows.set_column(0, "key", widen_keys(rows["key"].combine_chunks(), stored, key_type))

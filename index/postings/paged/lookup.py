@@ -34,7 +34,7 @@ from tailbit.index.postings.layout import NUMBER, PAGE_ROWS, is_numbered
 from tailbit.index.postings.paged.places import Group, Pages
 from tailbit.index.postings.paged_forms import Form
 from tailbit.index.postings.segment import CACHE_BYTES, POSTINGS, Segment
-from tailbit.index.postings.sorted_keys import SortedKeys, Wanted
+from tailbit.index.postings.sorted_keys import LookupKeys, SortedKeys
 from tailbit.index.roaring.containers import ranges
 from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
@@ -42,7 +42,7 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.parquet.assembly import written_chunk, written_end, written_leaf, written_row_group
 from tailbit.tables.parquet.file import MAGIC, ParquetFile
 
-_TOGETHER = 1 << 9
+_BATCH_PAGES = 1 << 9
 """Pages that are decoded together: enough to pay for a thread."""
 
 _NEAR = 1 << 14
@@ -80,19 +80,19 @@ class _Chosen(NamedTuple):
         return self.group.form, self.group.columns
 
 
-def placed(segment: Segment, column: str, wanted: Wanted) -> Placed:
-    """Return (key, position) pairs as two arrays; a key is given by its index (int64) in `wanted`.
+def placed(segment: Segment, column: str, keys: LookupKeys) -> Placed:
+    """Return (key, position) pairs as two arrays; a key is given by its index (int64) in `keys`.
 
     Cost: the pages that the keys fall into, unless their row groups are cached; a binary search of each key.
 
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    owners, positions = zip(_NOTHING, *_looked_up(segment, column, wanted, PositionLists.placed), strict=True)
+    owners, positions = zip(_NOTHING, *_looked_up(segment, column, keys, PositionLists.placed), strict=True)
     return np.concatenate(owners), np.concatenate(positions)
 
 
-def covered(segment: Segment, column: str, wanted: Wanted) -> list[BitMap]:
+def covered(segment: Segment, column: str, keys: LookupKeys) -> list[BitMap]:
     """Return bitmaps whose union is that of the postings of some keys.
 
     Cost: that of `placed`; bitmaps of many positions are not decoded to positions.
@@ -100,10 +100,10 @@ def covered(segment: Segment, column: str, wanted: Wanted) -> list[BitMap]:
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    return list(chain.from_iterable(_looked_up(segment, column, wanted, PositionLists.covered)))
+    return list(chain.from_iterable(_looked_up(segment, column, keys, PositionLists.covered)))
 
 
-def decoding(segment: Segment, column: str, targets: Wanted) -> float:
+def decoding(segment: Segment, column: str, targets: LookupKeys) -> float:
     """Estimate the ms of CPU that a lookup of many keys takes to decode what later lookups find cached.
 
     That are the row groups that it decodes whole, and where the pages of others begin.
@@ -123,7 +123,7 @@ _HEADERS = 4
 """To find out where the pages of a row group begin costs a quarter of what it costs to decode it, or less."""
 
 
-def _spans(segment: Segment, column: str, targets: Wanted) -> list[_Span]:
+def _spans(segment: Segment, column: str, targets: LookupKeys) -> list[_Span]:
     """Return the row groups that may hold wanted keys; looked for once."""
     place = segment.name, column
     if place not in targets.spans:
@@ -144,23 +144,23 @@ def _key_cost(segment: Segment, column: str, number: int) -> float:
 
 
 def _looked_up(
-    segment: Segment, column: str, wanted: Wanted, answer: Callable[[PositionLists, Longs, Longs], T]
+    segment: Segment, column: str, keys: LookupKeys, answer: Callable[[PositionLists, Longs, Longs], T]
 ) -> list[T]:
     """Return what `answer` makes of the positions of the keys that are found, some row groups at a time.
 
     `answer`: a function of lists, the indices of wanted keys, and the numbers of their lists.
     """
     try:
-        return list(_parts(segment, column, _spans(segment, column, wanted), wanted, answer))
+        return list(_answers(segment, column, _spans(segment, column, keys), keys, answer))
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
 
 
-def _parts(
+def _answers(
     segment: Segment,
     column: str,
     spans: Sequence[_Span],
-    wanted: Wanted,
+    keys: LookupKeys,
     answer: Callable[[PositionLists, Longs, Longs], T],
 ) -> Iterator[T]:
     """Yield what is found in cached tables, in row groups that are decoded whole, and in single pages."""
@@ -174,27 +174,27 @@ def _parts(
             chosen.append(_Chosen(span, _group_of(segment, column, span.number), _NOTHING[0]))
     if chosen:
         with segment.source() as source:
-            picked = [_picked(item, source, wanted) for item in chosen]
+            paged = [_with_pages(item, source, keys) for item in chosen]
             by_pages = list[_Chosen]()
-            for item in picked:
+            for item in paged:
                 if item.group.pays_whole(len(item.pages), roomy):
                     whole.append(item.span)
                 else:
                     by_pages.append(item)
-            for lists, owners, at in _by_pages(segment, source, by_pages, wanted):
-                yield answer(lists, owners, at)
+            for lists, owners, numbers in _by_pages(segment, source, by_pages, keys):
+                yield answer(lists, owners, numbers)
 
-    def found(span: _Span, _: bool) -> T:
+    def answer_of(span: _Span, _: bool) -> T:
         table = _table_of(segment, column, span.number)
-        return answer(table.lists, *table.keys.find(wanted, span.low, span.high))
+        return answer(table.lists, *table.keys.find(keys, span.low, span.high))
 
     if _are_light(segment, whole):
-        yield from (found(span, True) for span in whole)
+        yield from (answer_of(span, True) for span in whole)
     else:
-        yield from in_order(partial(found, span) for span in whole)
+        yield from in_order(partial(answer_of, span) for span in whole)
 
 
-def holds_tables(segment: Segment, column: str, keys: Wanted) -> bool:
+def holds_tables(segment: Segment, column: str, keys: LookupKeys) -> bool:
     """Return whether keys are few, and the tables of all row groups that may hold some are cached."""
     return _are_light(segment, _spans(segment, column, keys))
 
@@ -208,12 +208,12 @@ def _are_light(segment: Segment, spans: Sequence[_Span]) -> bool:
 
 def _holds_table(segment: Segment, number: int) -> bool:
     """Return whether the table of a row group is cached."""
-    return POSTINGS.held((f"{segment.name}#keys", number)) is not None
+    return POSTINGS.cached((f"{segment.name}#keys", number)) is not None
 
 
 def _holds_pages(segment: Segment, number: int) -> bool:
     """Return whether it is cached where the pages of a row group begin."""
-    return POSTINGS.held((f"{segment.name}#pages", number)) is not None
+    return POSTINGS.cached((f"{segment.name}#pages", number)) is not None
 
 
 def _pays_unseen(segment: Segment, number: int, keys: int) -> bool:
@@ -256,25 +256,25 @@ def _group_of(segment: Segment, column: str, number: int) -> Group:
     return held
 
 
-def _picked(item: _Chosen, source: pa.NativeFile, wanted: Wanted) -> _Chosen:
+def _with_pages(item: _Chosen, source: pa.NativeFile, lookup_keys: LookupKeys) -> _Chosen:
     """Return the pages that may hold the wanted keys of a span."""
     keys = item.group.read_keys(source)
-    at = wanted.pages(item.group.form, keys.lows, item.span.low, item.span.high)
-    return item._replace(pages=at[np.flatnonzero(np.diff(at, prepend=-1))])
+    pages = lookup_keys.pages(item.group.form, keys.lows, item.span.low, item.span.high)
+    return item._replace(pages=pages[np.flatnonzero(np.diff(pages, prepend=-1))])
 
 
 def _by_pages(
-    segment: Segment, source: pa.NativeFile, chosen: Sequence[_Chosen], wanted: Wanted
-) -> Iterator[_Found]:
+    segment: Segment, source: pa.NativeFile, chosen: Sequence[_Chosen], keys: LookupKeys
+) -> Iterator[_Hits]:
     """Yield the keys that are found in single pages, some pages at a time; on all cores if they are many."""
     reading = Lock()  # Not every source may be read by two threads at once.
     chosen = sorted((item for item in chosen if len(item.pages)), key=lambda item: str(item.kind))
     lookups = [
-        _Lookup(source, reading, batch, wanted, segment.rows)
+        _Lookup(source, reading, batch, keys, segment.rows)
         for _, items in groupby(chosen, key=lambda item: item.kind)
         for batch in _batches(list(items))
     ]
-    return (found for found in in_order(lookup.found for lookup in lookups) if found is not None)
+    return (hits for hits in in_order(lookup.hits for lookup in lookups) if hits is not None)
 
 
 def _batches(chosen: Sequence[_Chosen]) -> Iterator[list[_Chosen]]:
@@ -283,32 +283,32 @@ def _batches(chosen: Sequence[_Chosen]) -> Iterator[list[_Chosen]]:
     for item in chosen:
         batch.append(item)
         size += len(item.pages)
-        if size >= _TOGETHER:
+        if size >= _BATCH_PAGES:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
 
 
-class _Found(NamedTuple):
-    """Keys that are found: `owners`, their indices among the wanted; `at`, the numbers of their lists."""
+class _Hits(NamedTuple):
+    """Keys that are found: `owners`, their indices among all; `numbers`, those of their lists."""
 
     lists: PositionLists
     owners: Longs
-    at: Longs
+    numbers: Longs
 
 
-class _Part(NamedTuple):
+class _ColumnPages(NamedTuple):
     """Some pages of a column: `pieces`, their bytes, of `rows` rows; `like`: the pages of some row group.
 
-    `at`: int64, which of the rows are meant, in order; None if all are.
+    `selection`: int64, which of the rows are meant, in order; None if all are.
     """
 
     name: str
     like: Pages
     pieces: Sequence[bytes | memoryview]
     rows: int
-    at: Longs | None
+    selection: Longs | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,36 +318,38 @@ class _Lookup:
     source: pa.NativeFile
     reading: Lock
     chosen: Sequence[_Chosen]
-    wanted: Wanted
+    keys: LookupKeys
     rows: int
 
-    def found(self, _: bool) -> _Found | None:
+    def hits(self, _: bool) -> _Hits | None:
         """Return the wanted keys that are in the pages, with their positions; None if there are none."""
         group = self.chosen[0].group
         pages = [item.pages for item in self.chosen]
         keys = self._decoded([group.name], pages)[0].combine_chunks()
         begin = keys.null_count
         low, high = self.chosen[0].span.low, self.chosen[-1].span.high
-        owners, at = SortedKeys.of(keys.slice(begin)).find(self.wanted, low, high)
+        owners, numbers = SortedKeys.of(keys.slice(begin)).find(self.keys, low, high)
         if not len(owners):
             return None
-        hit, rows = self._hit(pages, at + begin)
-        return _Found(PositionLists.of(self._decoded(group.columns, hit), self.rows), owners, rows)
+        hit, rows = self._hit(pages, numbers + begin)
+        return _Hits(PositionLists.of(self._decoded(group.columns, hit), self.rows), owners, rows)
 
-    def _hit(self, pages: Sequence[Longs], at: Longs) -> tuple[list[Longs], Longs]:
+    def _hit(self, pages: Sequence[Longs], numbers: Longs) -> tuple[list[Longs], Longs]:
         """Return those of the pages that hold some rows, and the numbers of the rows in these pages alone.
 
-        `at`: numbers of rows in all of `pages`, laid one after the other.
+        `numbers`: numbers of rows in all of `pages`, laid one after the other.
         """
         counts = [np.diff(group.key_pages.firsts)[own] for group, own in self._pairs(pages)]
         sizes = np.concatenate(counts)
         begins = np.cumsum(sizes) - sizes
-        of = np.searchsorted(begins, at, side="right") - 1
+        of = np.searchsorted(begins, numbers, side="right") - 1
         some = np.zeros(len(sizes), dtype=np.bool_)
         some[of] = True
         begins_there = np.cumsum(sizes * some) - sizes * some
         masks = np.split(some, np.cumsum([len(own) for own in pages])[:-1])
-        return [own[mask] for own, mask in zip(pages, masks, strict=True)], at - begins[of] + begins_there[of]
+        return [own[mask] for own, mask in zip(pages, masks, strict=True)], numbers - begins[
+            of
+        ] + begins_there[of]
 
     def _pairs(self, pages: Sequence[Longs]) -> list[tuple[Group, Longs]]:
         """Return the row groups that have some of the pages, each with its own."""
@@ -360,35 +362,37 @@ class _Lookup:
         """
         pairs = self._pairs(pages)
         with self.reading:
-            parts = [self._part(name, pairs) for name in names]
-        tables = [decoded([part for part in parts if part.at is None])]
-        for part in parts:
-            if part.at is not None:
-                tables.append(pc.take(decoded([part]), arrow_array(part.at)))
+            columns_of_pages = [self._read_column(name, pairs) for name in names]
+        tables = [decoded([column for column in columns_of_pages if column.selection is None])]
+        for column in columns_of_pages:
+            if column.selection is not None:
+                tables.append(pc.take(decoded([column]), arrow_array(column.selection)))
         columns = {name: table[name] for table in tables for name in table.column_names}
         return pa.table([columns[name] for name in names], list(names))
 
-    def _part(self, name: str, pairs: Sequence[tuple[Group, Longs]]) -> _Part:
+    def _read_column(self, name: str, pairs: Sequence[tuple[Group, Longs]]) -> _ColumnPages:
         """Read a column of the rows of some pages of keys."""
-        pieces, at, rows, alike = list[bytes | memoryview](), list[Longs](), 0, True
+        pieces, row_numbers, rows, alike = list[bytes | memoryview](), list[Longs](), 0, True
         for group, own in pairs:
-            keys, mine = group.key_pages, group.pages(self.source, name)
+            keys, column_pages = group.key_pages, group.pages(self.source, name)
             used = own
-            if mine.firsts is not keys.firsts:
+            if column_pages.firsts is not keys.firsts:
                 alike = False
-                wanted = ranges(keys.firsts[own], np.diff(keys.firsts)[own])
-                of = np.searchsorted(mine.firsts, wanted, side="right") - 1
+                rows_of_keys = ranges(keys.firsts[own], np.diff(keys.firsts)[own])
+                of = np.searchsorted(column_pages.firsts, rows_of_keys, side="right") - 1
                 used, place = np.unique(of, return_inverse=True)
-                sizes = np.diff(mine.firsts)[used]
-                at.append(rows + (np.cumsum(sizes) - sizes)[place] + wanted - mine.firsts[of])
-            rows += int(np.diff(mine.firsts)[used].sum())
-            pieces += self._read(mine, used)
+                sizes = np.diff(column_pages.firsts)[used]
+                row_numbers.append(
+                    rows + (np.cumsum(sizes) - sizes)[place] + rows_of_keys - column_pages.firsts[of]
+                )
+            rows += int(np.diff(column_pages.firsts)[used].sum())
+            pieces += self._read(column_pages, used)
         like = pairs[0][0].pages(self.source, name)
-        return _Part(name, like, pieces, rows, None if alike else np.concatenate(at))
+        return _ColumnPages(name, like, pieces, rows, None if alike else np.concatenate(row_numbers))
 
-    def _read(self, places: Pages, numbers: Longs) -> Iterator[bytes | memoryview]:
+    def _read(self, pages: Pages, numbers: Longs) -> Iterator[bytes | memoryview]:
         """Yield the bytes of some pages, in ascending order, as pieces of one or more pages."""
-        starts, ends = places.edges[:-1][numbers], places.edges[1:][numbers]
+        starts, ends = pages.edges[:-1][numbers], pages.edges[1:][numbers]
         apart = np.flatnonzero(starts[1:] != ends[:-1])
         starts, ends = starts[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
         far = np.flatnonzero(starts[1:] - ends[:-1] > _NEAR) + 1
@@ -396,24 +400,24 @@ class _Lookup:
         for first, last in pairwise([0, *far.tolist(), len(lows)]):
             begin = lows[first]
             view = memoryview(self.source.read_at(highs[last - 1] - begin, begin))
-            yield from (view[lows[at] - begin : highs[at] - begin] for at in range(first, last))
+            yield from (view[lows[index] - begin : highs[index] - begin] for index in range(first, last))
 
 
-def decoded(parts: Sequence[_Part]) -> pa.Table:
+def decoded(columns: Sequence[_ColumnPages]) -> pa.Table:
     """Decode pages of columns, with as many rows in each, to a table.
 
     Raises:
         ValueError, pyarrow.ArrowException: pages are damaged.
     """
-    if not parts:
+    if not columns:
         return pa.table({})
-    head, chunks, leaves, rows = len(MAGIC), list[bytes](), list[bytes](), parts[0].rows
+    head, chunks, leaves, rows = len(MAGIC), list[bytes](), list[bytes](), columns[0].rows
     body: list[bytes | memoryview] = [MAGIC]
-    for part in parts:
-        size = sum(map(len, part.pieces))
-        chunks.append(written_chunk(part.like.type, part.like.codec, rows, size, size, head, None))
-        leaves.append(written_leaf(part.name, part.like.type, True, part.like.width))
-        body += part.pieces
+    for column in columns:
+        size = sum(map(len, column.pieces))
+        chunks.append(written_chunk(column.like.type, column.like.codec, rows, size, size, head, None))
+        leaves.append(written_leaf(column.name, column.like.type, True, column.like.width))
+        body += column.pieces
         head += size
     body.append(written_end(leaves, [written_row_group(chunks, head, rows)], rows))
     source = pa.BufferReader(pa.py_buffer(b"".join(body)))

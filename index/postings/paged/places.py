@@ -86,15 +86,15 @@ class Pages:
         start, size, kind = chunk.data_page_offset, chunk.total_compressed_size, str(chunk.physical_type)
         data = source.read_at(size, start)
         edges, counts, lows = [0], [0], list[bytes]()
-        at, read = 0, _reader(kind)
-        while at < len(data):
-            end, packed, count, low = read(data, at) or _field_by_field(data, at)
-            at = end + packed
+        offset, read = 0, _reader(kind)
+        while offset < len(data):
+            end, packed, count, low = read(data, offset) or _field_by_field(data, offset)
+            offset = end + packed
             counts.append(count)
             lows.append(low)
-            edges.append(at)
+            edges.append(offset)
         firsts = np.cumsum(counts)
-        if firsts[-1] != chunk.num_values or at != size:
+        if firsts[-1] != chunk.num_values or offset != size:
             raise ValueError("pages do not add up to their column")
         edges_in_file = np.array(edges, dtype=np.int64) + start
         return cls(
@@ -110,8 +110,8 @@ def _reader(kind: str) -> Callable[[bytes, int], _Header | None]:
     """Return a function that reads the header at an offset, or returns None if the header is unusual."""
     pattern = _HEADERS.get(kind)
 
-    def fixed(data: bytes, at: int) -> _Header | None:
-        match = pattern.match(data, at) if pattern is not None else None
+    def fixed(data: bytes, offset: int) -> _Header | None:
+        match = pattern.match(data, offset) if pattern is not None else None
         if match is None:
             return None
         packed, many, low = match.groups()
@@ -120,9 +120,9 @@ def _reader(kind: str) -> Callable[[bytes, int], _Header | None]:
     return _read_varying if kind == "BYTE_ARRAY" else fixed
 
 
-def _read_varying(data: bytes, at: int) -> _Header | None:
+def _read_varying(data: bytes, offset: int) -> _Header | None:
     """Read the header of a page whose values vary in length, up to 127 bytes."""
-    match = _VARYING.match(data, at)
+    match = _VARYING.match(data, offset)
     if match is None:
         return None
     packed, many, statistics, bounds = match.groups()
@@ -146,8 +146,8 @@ _EXACT = b"\x11\x12"
 """Fields of statistics that tell whether bounds are exact."""
 
 
-def _field_by_field(data: bytes, at: int) -> _Header:
-    header, end = read_struct(data, at)
+def _field_by_field(data: bytes, offset: int) -> _Header:
+    header, end = read_struct(data, offset)
     inner = header[_DATA_HEADER]
     return end, header[3], inner[1], inner.get(_STATISTICS, {}).get(_LEAST, b"")
 

@@ -57,7 +57,7 @@ def test_who_makes_room_is_told_so_that_an_open_file_can_be_closed() -> None:
     cache: Cache[int, str] = Cache(2, dropped=closed.append)
     for number in (1, 2):
         cache.hold(number, f"file {number}")
-    assert cache.held(1) == "file 1"
+    assert cache.cached(1) == "file 1"
     cache.hold(3, "file 3")
     assert closed == ["file 2"]
     assert cache.items() == [(1, "file 1"), (3, "file 3")]
@@ -67,8 +67,8 @@ def test_of_two_threads_that_read_the_same_the_first_is_held() -> None:
     cache: Cache[int, str] = Cache(2)
     cache.hold(1, "first")
     assert cache.hold(1, "second") == "second"
-    assert cache.held(1) == "first"
-    assert cache.held(2) is None
+    assert cache.cached(1) == "first"
+    assert cache.cached(2) is None
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def stored(found: Vector) -> tuple[list[object], list[int]]:
 @pytest.mark.parametrize("to", TYPES, ids=str)
 def test_texts_are_cast_as_one_by_one(to: DataType, zone: str) -> None:
     given = numerals(random.Random(1), 2000)
-    expected = per_distinct([given], [STRING], to, casting._one(STRING, to, zone))
+    expected = per_distinct([given], [STRING], to, casting._cast_of_value(STRING, to, zone))
     assert stored(casting._of_text(given, STRING, to, zone)) == stored(expected)
 
 

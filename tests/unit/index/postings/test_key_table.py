@@ -8,7 +8,7 @@ import pytest
 from pyroaring import BitMap
 
 from tailbit.index.postings.key_table import KeyTable, PositionLists
-from tailbit.index.postings.sorted_keys import Wanted
+from tailbit.index.postings.sorted_keys import LookupKeys
 
 ROWS = 300_000
 
@@ -34,7 +34,7 @@ def table(rows: int = ROWS, more: int = 0) -> KeyTable:
 
 def found(keys: list[bytes], rows: int = ROWS, more: int = 0) -> tuple[PositionLists, np.ndarray, np.ndarray]:
     whole = table(rows, more)
-    wanted = Wanted(pa.array(keys, pa.binary()))
+    wanted = LookupKeys(pa.array(keys, pa.binary()))
     return whole.lists, *whole.keys.find(wanted, 0, len(keys))
 
 

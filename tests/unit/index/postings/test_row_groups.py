@@ -133,8 +133,8 @@ def test_a_column_reads_the_same_from_a_shared_row_group(storage: Storage, colum
         for key, positions in zip(keys.to_pylist(), group, strict=True)
     }
     assert read == bits
-    assert [(first, read(["key"])["key"].to_pylist()) for first, read in shared.parts(column)] == [
-        (first, read(["key"])["key"].to_pylist()) for first, read in alone.parts(column)
+    assert [(first, read(["key"])["key"].to_pylist()) for first, read in shared.row_groups(column)] == [
+        (first, read(["key"])["key"].to_pylist()) for first, read in alone.row_groups(column)
     ]
     assert shared.forms(column)[:2] == alone.forms(column)[:2]
     assert shared.weight(column)[0] == alone.weight(column)[0]

@@ -10,7 +10,7 @@ import pytest
 
 from tailbit.index.keys import encode_array, ordered_of
 from tailbit.index.postings.paged_forms import sixteen_of
-from tailbit.index.postings.sorted_keys import SortedKeys, Wanted, ascending, order_of, taken
+from tailbit.index.postings.sorted_keys import SortedKeys, LookupKeys, ascending, order_of, keys_at
 
 SHAPES = {
     "one byte": lambda r: r.randbytes(1),
@@ -38,7 +38,7 @@ def test_just_the_keys_that_are_there_are_found_where_they_are(shape: str, held:
     others = {other(rng) for other in SHAPES.values() for _ in range(9)} | {b""}
     wanted = sorted({*every, *others})
     low, high = 1, len(wanted) - 1
-    owners, at = SortedKeys.of(binary(keys)).find(Wanted(binary(wanted)), low, high)
+    owners, at = SortedKeys.of(binary(keys)).find(LookupKeys(binary(wanted)), low, high)
     found = sorted(
         (wanted[owner], keys[row]) for owner, row in zip(owners.tolist(), at.tolist(), strict=True)
     )
@@ -59,7 +59,7 @@ def test_integers_are_found_as_the_numbers_that_are_stored() -> None:
     stored = np.array([-(2**63), -5, 0, 7, 2**63 - 1])
     wanted = encode_array(pa.array([-(2**63), -6, 0, 1, 2**63 - 1]), "integer")
     owners, at = SortedKeys.of(ordered_of(encode_array(pa.array(stored), "integer"))).find(
-        Wanted(wanted), 0, 5
+        LookupKeys(wanted), 0, 5
     )
     assert (owners.tolist(), at.tolist()) == ([0, 2, 4], [0, 2, 4])
 
@@ -69,7 +69,7 @@ def test_uuids_are_found_as_sixteen_bytes_and_other_texts_are_not() -> None:
     packed, _ = sixteen_of(texts)
     keys = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), 2, [None, pa.py_buffer(packed)])
     wanted = binary([b"", b"6f9619ff-8b86-d011-b42d-00c04fc964fe", texts[1].as_py(), b"zz"])
-    owners, at = SortedKeys.of(keys).find(Wanted(wanted), 0, 4)
+    owners, at = SortedKeys.of(keys).find(LookupKeys(wanted), 0, 4)
     assert (owners.tolist(), at.tolist()) == ([2], [1])
 
 
@@ -85,8 +85,8 @@ def test_a_filter_lets_every_key_pass_that_is_there(shape: str) -> None:
     there = np.sort(np.random.default_rng(1).permutation(len(every))[:5_000])
     own = every.take(pa.array(there))
     keys = SortedKeys.of(ordered_of(own) if shape == "integers" else own).with_filters()
-    assert all(part.filter is not None for part in keys.parts)
-    owners, at = keys.find(Wanted(every), 0, len(every))
+    assert all(part.filter is not None for part in keys.groups)
+    owners, at = keys.find(LookupKeys(every), 0, len(every))
     assert np.array_equal(np.sort(owners), there)
     assert np.array_equal(there[at], owners)
 
@@ -103,7 +103,7 @@ def test_keys_are_found_whether_fewer_are_stored_or_fewer_are_asked_for(shape: s
     own = every.take(pa.array(there))
     keys = SortedKeys.of(ordered_of(own) if shape == "integers" else own)
     low, high = len(every) // 10, len(every) - len(every) // 10
-    owners, rows = keys.find(Wanted(every), low, high)
+    owners, rows = keys.find(LookupKeys(every), low, high)
     assert sorted(owners.tolist()) == [row for row in there.tolist() if low <= row < high]
     assert np.array_equal(there[rows], owners)
 
@@ -139,5 +139,5 @@ def test_keys_of_any_lengths_are_taken_in_the_order_asked_for(shape: str) -> Non
     keys = binary([SHAPES[shape](rng) for _ in range(50)])
     rows = np.array(rng.choices(range(40), k=60))
     for some in (keys, keys.slice(7)):
-        assert taken(some, rows).equals(some.take(pa.array(rows)))
-    assert taken(keys.slice(0, 0), rows[:0]).equals(keys.slice(0, 0))
+        assert keys_at(some, rows).equals(some.take(pa.array(rows)))
+    assert keys_at(keys.slice(0, 0), rows[:0]).equals(keys.slice(0, 0))

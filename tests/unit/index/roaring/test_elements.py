@@ -54,7 +54,7 @@ def posted(column: CodedElements, extent: int) -> dict[bytes | None, set[int]]:
 def test_the_arrays_of_the_heading_have_the_codes_that_it_says() -> None:
     column = coded(0, [["b", "a", "b"], None, [], [None, "a"]])
     assert column.keys.to_pylist() == [None, b"\x00", b"\x01", b"\x02a", b"\x02b"]
-    codes, rows = column.at(np.arange(4))
+    codes, rows = column.codes_at(np.arange(4))
     assert sorted(zip(rows.tolist(), codes.tolist(), strict=True)) == [
         (0, 3), (0, 4), (1, 0), (2, 1), (3, 2), (3, 3)
     ]  # fmt: skip
@@ -88,7 +88,7 @@ def test_rows_are_looked_up_by_position_in_any_block() -> None:
     rows: Arrays = [[str(n % 7), None, str(n % 3)] if n % 5 else None for n in range(140_000)]
     column, keys = coded(0, rows), coded(0, rows).keys.to_pylist()
     wanted = [0, 7, 65_535, 65_536, 139_999]
-    codes, places = column.at(np.array(wanted))
+    codes, places = column.codes_at(np.array(wanted))
     assert np.all(np.diff(places) >= 0)
     found = {(row, keys[code]) for row, code in zip(places.tolist(), codes.tolist(), strict=True)}
     assert found == {(row, key) for row in wanted for key in keys_of(rows[row])}
