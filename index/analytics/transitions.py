@@ -69,7 +69,7 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
     came = count_groups(_only_in(after, before, new, old), [new])
     union = united([left.keys_of(), came.keys_of()])
     moved = np.zeros((2, len(union.keys)), dtype=np.int64)
-    moved[0, union.places[0]], moved[1, union.places[1]] = left.counts, came.counts
+    moved[0, union.codes[0]], moved[1, union.codes[1]] = left.counts, came.counts
     values = union.values(old, left.key_type())
     out: dict[Any, Transition] = {}
     for place in np.argsort(-moved.sum(axis=0), kind="stable").tolist():

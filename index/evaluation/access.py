@@ -44,12 +44,12 @@ _FEW_KEYS = 8
 class SpaceQuestion:
     """A predicate to be counted in one row space; its bounds are evaluated at most once."""
 
-    def __init__(self, asked: Node, space: SpaceView) -> None:
-        self._asked, self.space = asked, space
+    def __init__(self, node: Node, space: SpaceView) -> None:
+        self._node, self.space = node, space
 
     @once
     def _choice(self) -> Choice:
-        return choose(self._asked, self.space)
+        return choose(self._node, self.space)
 
     @once
     def node(self) -> Node:
@@ -133,7 +133,7 @@ class CodesByPosition:
 
     def count(self, question: SpaceQuestion) -> int | None:
         """Count the rows of the other conjuncts whose code the widest conjunct allows."""
-        of_parts = ((i, filter_of(part, question.space)) for i, part in enumerate(question.conjuncts))
+        of_parts = ((i, filter_of(conjunct, question.space)) for i, conjunct in enumerate(question.conjuncts))
         filters = [(i, key_filter) for i, key_filter in of_parts if key_filter is not None]
         if not filters:
             return None
@@ -141,11 +141,15 @@ class CodesByPosition:
         others = question.rows_of_others(chosen)
         if others is None:
             return None
-        left = intersection(others)
-        if widest.pays(left):
-            return widest.count(left)
-        parts = _disjoint(question.conjuncts[chosen], question.space)
-        return None if parts is None else sum(left.intersection_cardinality(part) for part in parts)
+        other_rows = intersection(others)
+        if widest.pays(other_rows):
+            return widest.count(other_rows)
+        postings = _disjoint(question.conjuncts[chosen], question.space)
+        return (
+            None
+            if postings is None
+            else sum(other_rows.intersection_cardinality(posting) for posting in postings)
+        )
 
 
 class DisjointPostings:
@@ -158,20 +162,20 @@ class DisjointPostings:
 
     def count(self, question: SpaceQuestion) -> int | None:
         """Add up the rows that each posting shares with the other conjuncts."""
-        of_parts = ((i, _disjoint(part, question.space)) for i, part in enumerate(question.conjuncts))
-        listed = [(i, parts) for i, parts in of_parts if parts is not None]
+        of_parts = ((i, _disjoint(conjunct, question.space)) for i, conjunct in enumerate(question.conjuncts))
+        listed = [(i, postings) for i, postings in of_parts if postings is not None]
         if not listed:
             return None
-        chosen, parts = max(listed, key=lambda chosen_parts: len(chosen_parts[1]))
+        chosen, postings = max(listed, key=lambda chosen_parts: len(chosen_parts[1]))
         others = question.rows_of_others(chosen)
         if others is None:
             return None
         others.sort(key=len)
-        if len(others) > 1 and len(parts) <= _FEW_KEYS and sum(map(len, parts)) < len(others[0]):
+        if len(others) > 1 and len(postings) <= _FEW_KEYS and sum(map(len, postings)) < len(others[0]):
             largest = others.pop()
-            return int(intersection([union(parts), *others]).intersection_cardinality(largest))
-        left = intersection(others)
-        return sum(left.intersection_cardinality(part) for part in parts)
+            return int(intersection([union(postings), *others]).intersection_cardinality(largest))
+        other_rows = intersection(others)
+        return sum(other_rows.intersection_cardinality(posting) for posting in postings)
 
 
 PATHS: Sequence[AccessPath] = (
@@ -206,11 +210,11 @@ def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
     segments = space.serving(node.column)
     if not segments or space.unposted(node.column.id) is not None:
         return None
-    parts: list[BitMap] = []
+    postings: list[BitMap] = []
     for segment in segments:
         stored = segment.columns[node.column.id]
         ranges = key_ranges(node.true, posting_type_of(node.column.type), stored)
         if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
             return None
-        parts += covering(segment, node.column.id, ranges)
-    return parts
+        postings += covering(segment, node.column.id, ranges)
+    return postings

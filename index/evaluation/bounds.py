@@ -56,19 +56,19 @@ class Stated(NamedTuple):
     nulls: Longs
 
 
-def intersection(parts: list[BitMap]) -> BitMap:
+def intersection(sets: list[BitMap]) -> BitMap:
     """Intersect position sets, starting with the smallest."""
-    first, *others = sorted(parts, key=len)
+    first, *others = sorted(sets, key=len)
     out = first
-    for part in others:
+    for positions in others:
         if not out:
             break
-        out = out & part
+        out = out & positions
     return out
 
 
-def union(parts: list[BitMap]) -> BitMap:
+def union(sets: list[BitMap]) -> BitMap:
     """Unite position sets."""
-    if len(parts) == 1:
-        return parts[0]
-    return BitMap.union(*parts) if parts else EMPTY
+    if len(sets) == 1:
+        return sets[0]
+    return BitMap.union(*sets) if sets else EMPTY

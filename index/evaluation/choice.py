@@ -57,11 +57,13 @@ def choose(node: Node, space: SpaceView) -> Choice:
     """
     if not space.accesses:
         return Choice(node)
-    kept: _Kept = space.choices.get(id(node), lambda: (_Kept(node, _chosen(node, space)), 1))
-    return kept.choice
+    cached: _CachedChoice = space.choices.get(
+        id(node), lambda: (_CachedChoice(node, _chosen(node, space)), 1)
+    )
+    return cached.choice
 
 
-class _Kept(NamedTuple):
+class _CachedChoice(NamedTuple):
     """A choice with its condition, which is kept alive so that its `id` stays unique."""
 
     node: Node
@@ -83,17 +85,17 @@ class _Choosing:
     def __init__(self, space: SpaceView) -> None:
         self.space = space
         self.bounding: dict[int, Sequence[Bounding]] = {}
-        self._known: dict[int, tuple[Node, Node]] = {}
+        self._memo: dict[int, tuple[Node, Node]] = {}
         self._weighed: list[Node] = []
         """Conditions that were weighed, so that no later one gets the identity of one that was noted."""
 
     def best(self, node: Node) -> Node:
         """Return the best equivalent of a condition and its parts; note the accesses that bound them."""
-        if id(node) not in self._known:
+        if id(node) not in self._memo:
             best = self._connected(node) if isinstance(node, (And, Or)) else self._single(node)
             # Each condition is kept, so that no later one gets its identity.
-            self._known[id(node)] = node, best
-        return self._known[id(node)][1]
+            self._memo[id(node)] = node, best
+        return self._memo[id(node)][1]
 
     def _connected(self, node: And | Or) -> Node:
         children = tuple(map(self.best, node.children))

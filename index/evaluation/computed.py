@@ -21,7 +21,7 @@ from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.elements import element_bounds
 from tailbit.index.evaluation.key_values import KeyValues
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_keys
+from tailbit.index.evaluation.unions import MANY_KEYS, cached, of_keys
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.computed import Computed, judge
@@ -120,12 +120,12 @@ def _postings(
     column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict], outcome: _Outcome
 ) -> list[BitMap]:
     """Return bitmaps whose union is the rows of all keys with one outcome, NULL included."""
-    parts: list[BitMap] = []
+    bitmaps: list[BitMap] = []
     for segment, verdict in zip(segments, verdicts, strict=True):
-        parts += _of_keys(segment, column.id, verdict, outcome)
+        bitmaps += _of_keys(segment, column.id, verdict, outcome)
         if verdict.null is outcome and (bits := segment.lookup(column.id, None)) is not None:
-            parts.append(bits)
-    return parts
+            bitmaps.append(bits)
+    return bitmaps
 
 
 def _of_keys(segment: Segment, column: str, verdict: KeyVerdict, outcome: _Outcome) -> list[BitMap]:
@@ -139,7 +139,7 @@ def _of_keys(segment: Segment, column: str, verdict: KeyVerdict, outcome: _Outco
     if many < MANY_KEYS or not segment.sparse_positions(column):
         return segment.cover_keys(column, verdict.keys(outcome))
     kept_key = verdict.key, outcome
-    return [kept(segment, column, kept_key, lambda: of_keys(segment, column, verdict.keys(outcome)))]
+    return [cached(segment, column, kept_key, lambda: of_keys(segment, column, verdict.keys(outcome)))]
 
 
 def verdict(node: Computed, segment: Segment) -> KeyVerdict:
@@ -168,8 +168,8 @@ def _judged(node: Computed, segment: Segment, cache_key: Hashable) -> KeyVerdict
     short = np.ones(len(keys), dtype=np.bool_)
     if is_textual(stored):
         short = numpy_of(pc.binary_length(keys)) <= MAX_KEY
-    held = keys if short.all() else pc.filter(keys, arrow_array(short))
-    values = decode_keys(widen_keys(held, stored, current), current, column.type)
+    short_keys = keys if short.all() else pc.filter(keys, arrow_array(short))
+    values = decode_keys(widen_keys(short_keys, stored, current), current, column.type)
     first = len(every) - len(keys)
     true, open_ = np.zeros(len(every), dtype=np.bool_), np.concatenate([np.zeros(first, np.bool_), ~short])
     null = pa.nulls(1, values.type)

@@ -34,7 +34,7 @@ _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
 _PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
 """Intersecting two containers; one step of such an intersection; uniting a container with others."""
 
-_LOOK_UP, _CODE, _COMPARED, _MADE = 8e-6, 1e-6, 2e-6, 1e-5
+_LOOK_UP, _CODE, _COMPARED, _BITMAP = 8e-6, 1e-6, 2e-6, 1e-5
 """Looking up a row's code; summing the rows of a code; comparing a row's code; building a bitmap, per row."""
 
 _CODED_ROW, _CODED_CONTAINER, _CODED_BIT = 2e-5, 2.5e-4, 1e-6
@@ -107,8 +107,8 @@ class _Shape(NamedTuple):
 def intersecting(segment: Segment, column: str, rows: int, share: float) -> float:
     """Estimate the ms to intersect a share of a column's postings with a set of `rows` rows."""
     shape = _Shape.of(segment, column)
-    wanted = rows / max(1.0, segment.rows / BLOCK)
-    container_cost = _PAIR + _STEP * _steps(wanted, min(shape.positions, BLOCK))
+    rows_in_block = rows / max(1.0, segment.rows / BLOCK)
+    container_cost = _PAIR + _STEP * _steps(rows_in_block, min(shape.positions, BLOCK))
     cold = 0.0 if segment.is_held(column) else shape.reading
     alone = _LISTED * shape.sparse + _LISTED_KEY * segment.weight(column)[0] if shape.sparse else 0.0
     return share * (container_cost * shape.containers + alone + cold)
@@ -174,7 +174,7 @@ def looking_up(rows: int, keys: int) -> float:
 
 def comparing(segment: Segment, rows: int) -> float:
     """Estimate the ms to compare all codes with a range and build a bitmap of the `rows` matches."""
-    return _COMPARED * segment.rows + _MADE * rows
+    return _COMPARED * segment.rows + _BITMAP * rows
 
 
 def fetching(space: SpaceView, bits: BitMap, columns: int = 1) -> float:

@@ -249,11 +249,11 @@ def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment
     judged = [(segment, _outcomes(node, column, segment)) for segment in segments]
 
     def rows(outcome: int) -> BitMap:
-        parts = list[BitMap]()
+        bitmaps = list[BitMap]()
         for segment, outcomes in judged:
-            wanted = outcomes == outcome
-            parts += segment.cover_keys(column.id, wanted) if wanted.any() else []
-        return union(parts)
+            has_outcome = outcomes == outcome
+            bitmaps += segment.cover_keys(column.id, has_outcome) if has_outcome.any() else []
+        return union(bitmaps)
 
     return _Rows(rows(_NUMBERS[decides]), rows(_OPEN), lambda: rows(_NUMBERS[_NULL]))
 
@@ -263,12 +263,12 @@ def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> B
     column = node.column
     assert column is not None
     type_ = arrow_type(column.type, column.label)
-    wanted = [_NUMBERS[outcome] for outcome in node.true]
+    true_numbers = [_NUMBERS[outcome] for outcome in node.true]
     matching, out = list[BitMap](), list[BitMap]()
     for key, array in _bare(type_):
         bits = [rows for segment in segments if (rows := segment.lookup(column.id, key)) is not None]
         (outcome,) = _evaluated(node, column, array).tolist()
-        if outcome in wanted:
+        if outcome in true_numbers:
             matching += bits
         elif outcome != _OPEN:
             out += bits
@@ -276,7 +276,7 @@ def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> B
         # Postings also hold rows of removed files: keep `sure` within `maybe`.
         return Bounds.between(union(matching) & space.visible, space.visible - union(out))
     (others,) = _evaluated(node, column, arrow_array([[None]], type_)).tolist()
-    return Bounds.exactly(space.visible - union(out) if others in wanted else union(matching))
+    return Bounds.exactly(space.visible - union(out) if others in true_numbers else union(matching))
 
 
 _ALIKE = {"=": 0, "<>": 0, "<=>": 0, ">": 0, "<=": 0, "<": 1, ">=": 1}
@@ -331,13 +331,13 @@ def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:
     if is_textual(inner):
         whole &= numpy_of(filled(pc.binary_length(keys), 0)) <= MAX_KEY + len(ELEMENT)
     out = np.full(len(keys), _OPEN, dtype=np.int8)
-    held = widen_keys(element_keys(pc.filter(keys, arrow_array(whole))), inner, current)
-    out[whole] = _of_elements(node, column, decode_keys(held, current, column.type.fields[0].type))
+    elements = widen_keys(element_keys(pc.filter(keys, arrow_array(whole))), inner, current)
+    out[whole] = _of_elements(node, column, decode_keys(elements, current, column.type.fields[0].type))
     for key, array in (*_bare(type_), (NULL_ELEMENT, arrow_array([[None]], type_))):
-        places = np.flatnonzero(
+        indexes = np.flatnonzero(
             numpy_of(pc.is_null(keys) if key is None else filled(pc.equal(keys, key), False))
         )
-        out[places] = _evaluated(node, column, array)
+        out[indexes] = _evaluated(node, column, array)
     return out
 
 

@@ -62,7 +62,7 @@ class Evaluation:
         self.node, self.bounding = choice.node, choice.bounding
         self.space = space
         self.shared = shared_in(choice.node)
-        self.known: dict[int, Bounds] = {}
+        self.memo: dict[int, Bounds] = {}
 
     def whole(self) -> Bounds:
         """Compute the bounds of the visible rows where the predicate is TRUE."""
@@ -81,13 +81,13 @@ class Evaluation:
 
     def _own_bounds(self, node: Node) -> Bounds:
         if isinstance(node, (And, Or)):
-            known = self.known.get(id(node))
-            if known is None:
-                parts = [self.bounds(child) for child in node.children]
-                known = _and(parts) if isinstance(node, And) else _or(parts)
+            bounds = self.memo.get(id(node))
+            if bounds is None:
+                children = [self.bounds(child) for child in node.children]
+                bounds = _and(children) if isinstance(node, And) else _or(children)
                 if id(node) in self.shared:
-                    self.known[id(node)] = known
-            return known
+                    self.memo[id(node)] = bounds
+            return bounds
         if isinstance(node, Constant):
             return Bounds.exactly(self.space.visible if node.value is True else EMPTY)
         if node.column is None:
@@ -111,38 +111,38 @@ def _combined(bounds: Bounds, others: Bounds) -> Bounds:
     return Bounds.between(sure, sure | bounds.maybe & others.maybe)
 
 
-def _and(parts: list[Bounds]) -> Bounds:
-    sure = intersection([p.sure for p in parts])
-    if all(p.exact for p in parts):
+def _and(children: list[Bounds]) -> Bounds:
+    sure = intersection([p.sure for p in children])
+    if all(p.exact for p in children):
         return Bounds.exactly(sure)
-    return Bounds.between(sure, intersection([p.maybe for p in parts]))
+    return Bounds.between(sure, intersection([p.maybe for p in children]))
 
 
-def _or(parts: list[Bounds]) -> Bounds:
-    sure = union([p.sure for p in parts])
-    if all(p.exact for p in parts):
+def _or(children: list[Bounds]) -> Bounds:
+    sure = union([p.sure for p in children])
+    if all(p.exact for p in children):
         return Bounds.exactly(sure)
-    return Bounds.between(sure, union([p.maybe for p in parts]))
+    return Bounds.between(sure, union([p.maybe for p in children]))
 
 
 def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
-    column, wanted = leaf.column.id, leaf.true
+    column, values = leaf.column.id, leaf.true
     segments = space.serving(leaf.column)
     if not segments:
         return Bounds.between(EMPTY, space.visible)
     sure_parts: list[BitMap] = []
     maybe_parts: list[BitMap] = []
     for segment in segments:
-        ranges = key_ranges(wanted, posting_type_of(leaf.column.type), segment.columns[column])
+        ranges = key_ranges(values, posting_type_of(leaf.column.type), segment.columns[column])
         sure_parts += matching(segment, column, ranges)
         if ranges.maybe:
             maybe_parts += segment.cover(column, ranges.maybe)
     sure = union(sure_parts)
     posted = Bounds.between(sure, union([sure, *maybe_parts])) if maybe_parts else Bounds.exactly(sure)
-    if wanted.complement or wanted.nulls:
+    if values.complement or values.nulls:
         nulls = union([bits for s in segments if (bits := s.lookup(column, None)) is not None])
-        posted = _less(space.visible - nulls, posted) if wanted.complement else posted
-        posted = _or([posted, Bounds.exactly(nulls)]) if wanted.nulls else posted
+        posted = _less(space.visible - nulls, posted) if values.complement else posted
+        posted = _or([posted, Bounds.exactly(nulls)]) if values.nulls else posted
     unposted = space.unposted(column)
     return posted if unposted is None else Bounds.between(posted.sure - unposted, posted.maybe | unposted)
 

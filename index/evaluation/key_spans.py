@@ -74,8 +74,8 @@ def matching(segment: Segment, column: str, ranges: KeyRanges) -> list[BitMap]:
         CorruptIndexError: the segment is damaged.
     """
     if ranges.points is not None and _are_looked_up(segment, column, len(ranges.points)):
-        wanted = sorted_keys.LookupKeys(ranges.points)
-        return lookup.covered(segment, column, wanted)
+        keys = sorted_keys.LookupKeys(ranges.points)
+        return lookup.covered(segment, column, keys)
     many = united(segment, column, ranges.sure)
     return segment.cover(column, ranges.sure) if many is None else [many]
 
@@ -96,25 +96,29 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    looked_up = _found(segment, column, ranges)
+    looked_up = _key_spans(segment, column, ranges)
     if looked_up is None:
         return unions.of_ranges(segment, column, ranges)
     wanted_ranges = tuple(ranges)
     if looked_up.narrow:
-        return unions.kept(segment, column, wanted_ranges, lambda: union(segment.cover(column, ranges)))
+        return unions.cached(segment, column, wanted_ranges, lambda: union(segment.cover(column, ranges)))
     spans = list(looked_up.spans)
     if not spans:
         return None
     rows = _rows(segment.keys(column)[1], spans)
-    return unions.kept(segment, column, wanted_ranges, lambda: _made(segment, column, ranges, spans, rows))
+    return unions.cached(
+        segment, column, wanted_ranges, lambda: _united(segment, column, ranges, spans, rows)
+    )
 
 
-def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int) -> BitMap:
+def _united(
+    segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int
+) -> BitMap:
     """Unite the postings of ranges by codes, or posting by posting if that is cheaper."""
     one_by_one = costs.uniting(segment, column, _share(segment, column, spans))
     codes = costs.comparing(segment, rows) + costs.making(segment, column)
-    held = row_codes.held_codes(segment, column) is not None
-    if one_by_one <= codes and (held or not costs.is_due(segment.name, column, one_by_one, codes)):
+    has_codes = row_codes.held_codes(segment, column) is not None
+    if one_by_one <= codes and (has_codes or not costs.is_due(segment.name, column, one_by_one, codes)):
         return union(segment.cover(column, ranges))
     return row_codes.codes_of(segment, column).within(spans)
 
@@ -180,18 +184,18 @@ def key_cardinalities(node: Node, space: SpaceView) -> int | None:
 class CodeFilter:
     """A condition over many keys as spans of codes: the matching rows are exactly those with such codes."""
 
-    def __init__(self, parts: Sequence[tuple[Segment, list[Span]]], column: str) -> None:
-        self._parts, self._column = parts, column
+    def __init__(self, spans: Sequence[tuple[Segment, list[Span]]], column: str) -> None:
+        self._spans, self._column = spans, column
 
     @property
     def keys(self) -> int:
         """Return the number of keys in the spans."""
-        return sum(high - low for _, spans in self._parts for low, high in spans)
+        return sum(high - low for _, spans in self._spans for low, high in spans)
 
     def pays(self, rows: BitMap) -> bool:
         """Return whether counting rows by codes is cheaper than intersecting the posting of each key."""
         by_codes = by_keys = 0.0
-        for segment, spans in self._parts:
+        for segment, spans in self._spans:
             share = _share(segment, self._column, spans)
             by_codes += min(
                 costs.looking_up(len(rows), 0), costs.comparing(segment, int(share * segment.rows))
@@ -206,7 +210,7 @@ class CodeFilter:
         """
         total = 0
         positions: BitPositions | None = None
-        for segment, spans in self._parts:
+        for segment, spans in self._spans:
             codes = row_codes.codes_of(segment, self._column)
             if len(rows) * 4 > segment.rows:
                 total += codes.within(spans).intersection_cardinality(rows)
@@ -227,7 +231,7 @@ def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
         return None
     if _are_points(node):
         return None
-    column, parts = node.column.id, []
+    column, spans_by_segment = node.column.id, []
     segments = space.serving(node.column)
     if not segments or space.unposted(column) is not None:
         return None
@@ -237,15 +241,15 @@ def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
             return None
         if row_codes.held_codes(segment, column) is None and not _is_due(segment, column, spans):
             return None
-        parts.append((segment, spans))
-    return CodeFilter(parts, column)
+        spans_by_segment.append((segment, spans))
+    return CodeFilter(spans_by_segment, column)
 
 
 def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
     """Return the key spans where a leaf is TRUE; None if keys are few or truncated keys leave rows open."""
     column = leaf.column.id
     ranges = key_ranges(leaf.true, posting_type_of(leaf.column.type), segment.columns[column])
-    looked_up = _found(segment, column, ranges.sure)
+    looked_up = _key_spans(segment, column, ranges.sure)
     spans = list(looked_up.spans) if looked_up is not None else []
     if not spans or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
         return None
@@ -261,18 +265,18 @@ def _are_points(leaf: Leaf) -> bool:
     return len(intervals) > _MANY_RANGES or all(i.lo is not None and i.lo == i.hi for i in intervals)
 
 
-class _Found(NamedTuple):
+class _KeySpans(NamedTuple):
     """Key spans of some ranges; empty if the keys are few, or if `narrow`: the spans were not looked up."""
 
     spans: tuple[Span, ...]
     narrow: bool = False
 
 
-_SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], _Found] = Cache(4096)
+_SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], _KeySpans] = Cache(4096)
 """Key spans per segment and ranges; a segment never changes, and a question needs them more than once."""
 
 
-def _found(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found | None:
+def _key_spans(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _KeySpans | None:
     """Look up the key spans of some ranges; None if the ranges are single keys, or too many."""
     if len(ranges) > _MANY_RANGES or all(low is not None and low == high for low, _, high, _ in ranges):
         return None
@@ -280,14 +284,14 @@ def _found(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found 
     return _SPANS.get(cache_key, lambda: (_looked_for(segment, column, ranges), 1))
 
 
-def _looked_for(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found:
+def _looked_for(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _KeySpans:
     keys, some = segment.weight(column)[0], segment.weight(column, ranges)[0]
     if keys > _VERY_MANY and some * _NARROW < keys and not segment.holds_keys(column):
-        return _Found((), narrow=True)
+        return _KeySpans((), narrow=True)
     if some < unions.MANY_KEYS:
-        return _Found(())
+        return _KeySpans(())
     spans = row_codes.spans_of(segment.keys(column)[0], ranges)
-    return _Found(tuple(spans) if sum(high - low for low, high in spans) >= unions.MANY_KEYS else ())
+    return _KeySpans(tuple(spans) if sum(high - low for low, high in spans) >= unions.MANY_KEYS else ())
 
 
 def _is_due(segment: Segment, column: str, spans: Sequence[Span]) -> bool:

@@ -41,9 +41,9 @@ class KeyValues:
         if call.name not in COSTLY:
             return compute()
         key = (self._keys, call.key)
-        held = _VALUES.cached(key)
-        if held is not None:
-            return held._replace(values=decoded(held.values))
+        cached = _VALUES.cached(key)
+        if cached is not None:
+            return cached._replace(values=decoded(cached.values))
         computed = compute()
         small = computed._replace(values=_small(computed.values))
         size = small.values.nbytes + (0 if small.raised is None else small.raised.nbytes) + 200

@@ -102,21 +102,21 @@ class PartitionTexts:
 
     def __init__(self, files: FileList) -> None:
         self._files = files
-        self._known: dict[str, tuple[Longs, list[str | None]]] = {}
+        self._memo: dict[str, tuple[Longs, list[str | None]]] = {}
 
     def of(self, physical: str) -> tuple[Longs, list[str | None]]:
         """Return per file the number of its text (int64), and the texts.
 
         Cost: one vectorised pass per column, once.
         """
-        if physical not in self._known:
+        if physical not in self._memo:
             texts = pa.concat_arrays(
                 [arrow_array([], pa.string()), *self._files.partition_texts(physical).chunks]
             )
             coded = pc.dictionary_encode(texts, null_encoding="encode")
             codes = numpy_of(coded.indices, dtype=np.int64)
-            self._known[physical] = (codes, coded.dictionary.to_pylist())
-        return self._known[physical]
+            self._memo[physical] = (codes, coded.dictionary.to_pylist())
+        return self._memo[physical]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class _Leaves:
     """
 
     texts: pa.Array
-    held: Cache[Leaf | Computed, tuple[BitMap, BitMap]] = field(default_factory=lambda: Cache(_LEAVES))
+    bounds: Cache[Leaf | Computed, tuple[BitMap, BitMap]] = field(default_factory=lambda: Cache(_LEAVES))
 
 
 @dataclass(eq=False)
@@ -198,11 +198,13 @@ class SpaceView:
         return bits
 
     def _shown_since(self, before: SpaceView) -> BitMap:
-        _, mine, theirs = np.intersect1d(self.bases, before.bases, return_indices=True)
-        same = (self.rows[mine] == before.rows[theirs]) & (self.hidden_ids[mine] == before.hidden_ids[theirs])
+        _, own_claims, theirs = np.intersect1d(self.bases, before.bases, return_indices=True)
+        same = (self.rows[own_claims] == before.rows[theirs]) & (
+            self.hidden_ids[own_claims] == before.hidden_ids[theirs]
+        )
         same = np.asarray(same, dtype=bool)
         gone = np.setdiff1d(np.arange(len(before.files)), theirs[same])
-        fresh = np.setdiff1d(np.arange(len(self.files)), mine[same])
+        fresh = np.setdiff1d(np.arange(len(self.files)), own_claims[same])
         if len(gone) + len(fresh) > len(self.files):
             return self._shown()
         bits = before.visible.copy()
@@ -274,27 +276,27 @@ class SpaceView:
     def _where(self, leaf: Leaf | Computed) -> tuple[BitMap, BitMap]:
         assert leaf.column is not None
         physical = leaf.column.physical[0]
-        return self._leaves_of(physical).held.get(leaf, lambda: (self._judged(leaf, physical), 1))
+        return self._leaves_of(physical).bounds.get(leaf, lambda: (self._judged(leaf, physical), 1))
 
     def _judged(self, leaf: Leaf | Computed, physical: str) -> tuple[BitMap, BitMap]:
         codes, texts = self.partitions.of(physical)
-        mine = codes[self.files]
-        used = np.unique(mine)
+        file_codes = codes[self.files]
+        used = np.unique(file_codes)
         judged = np.zeros((2, len(texts)), dtype=bool)
         judged[:, used] = truth.partition_values_match(leaf, [texts[code] for code in used.tolist()])
-        true, raised = judged[:, mine]
+        true, raised = judged[:, file_codes]
         return claims(self.bases[true], self.rows[true]), claims(self.bases[raised], self.rows[raised])
 
     def _leaves_of(self, physical: str) -> _Leaves:
         """Return the cached conditions of a column; those of `before` if all files have the same values."""
-        held = self._leaves.get(physical)
-        if held is None:
+        leaves = self._leaves.get(physical)
+        if leaves is None:
             codes, texts = self.partitions.of(physical)
-            mine = pc.take(arrow_array(texts, pa.string()), arrow_array(codes[self.files]))
-            known = self._leaves_before.get(physical)
-            held = known if known is not None and known.texts.equals(mine) else _Leaves(mine)
-            self._leaves[physical] = held
-        return held
+            own_texts = pc.take(arrow_array(texts, pa.string()), arrow_array(codes[self.files]))
+            before = self._leaves_before.get(physical)
+            leaves = before if before is not None and before.texts.equals(own_texts) else _Leaves(own_texts)
+            self._leaves[physical] = leaves
+        return leaves
 
     def split(self, bits: BitMap, shared: bool = False) -> list[tuple[int, npt.NDArray[np.uint64]]]:
         """Split positions of the row space into (row number in snapshot.files, positions in the file).
@@ -306,9 +308,9 @@ class SpaceView:
         if shared and len(bits) == int(self.rows.sum()):
             counts = self.rows.tolist()
             every = _shared_rows(max(counts))
-            return [(at, every[:n]) for at, n in zip(self.files.tolist(), counts, strict=True) if n]
-        at = positions_in(bits)
-        owners, starts, ends = self._owners(at)
+            return [(number, every[:n]) for number, n in zip(self.files.tolist(), counts, strict=True) if n]
+        positions = positions_in(bits)
+        owners, starts, ends = self._owners(positions)
         whole = (ends - starts == self.rows[owners]) & shared
         all_rows = _shared_rows((ends - starts).max(where=whole, initial=0))
         spans = zip(owners.tolist(), starts.tolist(), ends.tolist(), whole.tolist(), strict=True)
@@ -317,7 +319,7 @@ class SpaceView:
                 int(self.files[owner]),
                 all_rows[: end - start]
                 if every
-                else at[start:end].astype(np.uint64) - np.uint64(self.bases[owner]),
+                else positions[start:end].astype(np.uint64) - np.uint64(self.bases[owner]),
             )
             for owner, start, end, every in spans
         ]
@@ -332,19 +334,19 @@ class SpaceView:
             return [], bits
         return self.files[whole].tolist(), bits - claims(self.bases[whole], self.rows[whole])
 
-    def _owners(self, at: BitPositions) -> tuple[Longs, Longs, Longs]:
-        """Return the claims that have positions, and where their positions begin and end in `at`.
+    def _owners(self, positions: BitPositions) -> tuple[Longs, Longs, Longs]:
+        """Return the claims that have positions, and where their positions begin and end in `positions`.
 
         Cost: at most one binary search per claim.
         """
-        if len(at) > len(self.bases):
-            starts = np.searchsorted(at, self.bases.astype(at.dtype))
-            ends = np.r_[starts[1:], len(at)]
+        if len(positions) > len(self.bases):
+            starts = np.searchsorted(positions, self.bases.astype(positions.dtype))
+            ends = np.r_[starts[1:], len(positions)]
             some = np.flatnonzero(ends > starts)
             return some, starts[some], ends[some]
-        owner = np.searchsorted(self.bases, at, side="right") - 1
+        owner = np.searchsorted(self.bases, positions, side="right") - 1
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-        return owner[starts], starts, np.r_[starts[1:], len(at)]
+        return owner[starts], starts, np.r_[starts[1:], len(positions)]
 
     def counts_by_file(self, bits: BitMap) -> Longs:
         """Count the set positions in each claim, in the order of `files`. Cost: one C call per file."""

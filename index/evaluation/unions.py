@@ -42,7 +42,7 @@ UNIONS: Cache[tuple[str, str, Hashable], BitMap] = Cache(share(1 / 32))
 """Unions of this process, by segment, column and question; a segment never changes."""
 
 
-def kept(
+def cached(
     segment: Segment, column: str, question: Hashable, make: Callable[[], BitMap], ranges: int = 0
 ) -> BitMap:
     """Return the cached union for the cache key `question`; `make` computes a missing one.
@@ -57,19 +57,19 @@ def kept(
     return UNIONS.get((segment.name, column, question), sized)
 
 
-def of_keys(segment: Segment, column: str, wanted: Mask) -> BitMap:
-    """Unite the postings of the keys that `wanted` marks: one flag per key of `Segment.keys`.
+def of_keys(segment: Segment, column: str, marked: Mask) -> BitMap:
+    """Unite the postings of the keys that `marked` marks: one flag per key of `Segment.keys`.
 
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    codes, many = row_codes.held_codes(segment, column), int(np.count_nonzero(wanted))
-    share_ = many / max(1, len(wanted))
+    codes, many = row_codes.held_codes(segment, column), int(np.count_nonzero(marked))
+    share_ = many / max(1, len(marked))
     if codes is not None and costs.comparing(segment, int(share_ * segment.rows)) < costs.uniting(
         segment, column, share_
     ):
-        return codes.among(wanted)
-    return union(segment.cover_keys(column, wanted))
+        return codes.among(marked)
+    return union(segment.cover_keys(column, marked))
 
 
 def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
@@ -84,20 +84,20 @@ def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitM
         return None
     if len(ranges) * _READ < segment.weight(column)[0] and not segment.holds_keys(column):
         return None
-    return kept(
+    return cached(
         segment,
         column,
         tuple(ranges),
-        lambda: of_keys(segment, column, _places(segment.keys(column)[0], ranges)),
+        lambda: of_keys(segment, column, _are_listed(segment.keys(column)[0], ranges)),
         len(ranges),
     )
 
 
-def _places(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> Mask:
+def _are_listed(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> Mask:
     """Return the mask of the keys that lie in some ranges."""
     if all(low is not None and low == high for low, _, high, _ in ranges):
-        places: Mask = numpy_of(pc.is_in(keys, arrow_array([low for low, _, _, _ in ranges], keys.type)))
-        return places
+        listed: Mask = numpy_of(pc.is_in(keys, arrow_array([low for low, _, _, _ in ranges], keys.type)))
+        return listed
     out = np.zeros(len(keys), dtype=np.bool_)
     for low, high in row_codes.spans_of(keys, ranges):
         out[low - 1 : high - 1] = True

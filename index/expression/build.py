@@ -102,40 +102,40 @@ class Builder:
             return self.cast(value, to)
         raise wrong_type(taker, with_article(to.sql), value, "CAST it.")
 
-    def compare(self, op: str, left: Expression, right: Expression) -> Expression:
+    def compare(self, op: str, lhs: Expression, rhs: Expression) -> Expression:
         """Build a comparison of two expressions, cast to the type in which Spark compares them."""
         if op == "<>":
-            return self.negate(self.compare("=", left, right))
-        if isinstance(left, Literal) and is_rounded(right.type, MIRRORED[op], left):
-            left, op, right = right, MIRRORED[op], left
-        if isinstance(right, Literal) and is_rounded(left.type, op, right):
-            whole = rounded(op, right)
+            return self.negate(self.compare("=", lhs, rhs))
+        if isinstance(lhs, Literal) and is_rounded(rhs.type, MIRRORED[op], lhs):
+            lhs, op, rhs = rhs, MIRRORED[op], lhs
+        if isinstance(rhs, Literal) and is_rounded(lhs.type, op, rhs):
+            whole = rounded(op, rhs)
             if isinstance(whole, bool):
                 return Literal(BOOLEAN, whole)
-            right = whole
-        sides = [s if isinstance(s, Literal) else s.type for s in (left, right)]
+            rhs = whole
+        sides = [s if isinstance(s, Literal) else s.type for s in (lhs, rhs)]
         common = compared_type(sides[0], sides[1])
         if common is None:
-            reason = f"{left.type.sql} does not compare with {right.type.sql}"
+            reason = f"{lhs.type.sql} does not compare with {rhs.type.sql}"
             raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
         if common.name == "void":
             return Literal(BOOLEAN, True if op == "<=>" else None)
         if common.name not in (*NUMERIC, *TIMES, "boolean", "string", "binary"):
-            raise NotRead(f"{left.type.sql} does not compare with {right.type.sql}")
+            raise NotRead(f"{lhs.type.sql} does not compare with {rhs.type.sql}")
         _check_common(common)
-        return self._compared(op, self.cast(left, common), self.cast(right, common))
+        return self._compared(op, self.cast(lhs, common), self.cast(rhs, common))
 
-    def _compared(self, op: str, left: Expression, right: Expression) -> Expression:
+    def _compared(self, op: str, lhs: Expression, rhs: Expression) -> Expression:
         """Build a comparison of two expressions of one type; a cast time is compared uncast."""
-        turned = isinstance(left, Literal)
-        value, constant = (right, left) if turned else (left, right)
-        parts = uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
-        if parts is None:
-            return call(op, [left, right], BOOLEAN)
-        comparisons = [self._compared(*part) for part in parts]
+        turned = isinstance(lhs, Literal)
+        value, constant = (rhs, lhs) if turned else (lhs, rhs)
+        uncast_terms = uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
+        if uncast_terms is None:
+            return call(op, [lhs, rhs], BOOLEAN)
+        comparisons = [self._compared(*term) for term in uncast_terms]
         if len(comparisons) > 1:
             return self.connect("and", comparisons)
-        return null_as_cast(op, comparisons[0], call(op, [left, right], BOOLEAN))
+        return null_as_cast(op, comparisons[0], call(op, [lhs, rhs], BOOLEAN))
 
     def one_of(self, value: Expression, listed: Sequence[Expression]) -> Expression:
         """Build IN of a list, all values cast to one type."""
@@ -147,11 +147,15 @@ class Builder:
         _check_common(common)
         value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
         if all(isinstance(item, Literal) for item in items):
-            known = [item for item in items if isinstance(item, Literal) and item.value is not None]
-            if common.name in TIMES and len(known) == len(items) and len({k.value for k in known}) == 1:
-                return self._compared("=", value, known[0])
-            if known:
-                return call("in", [value, *known], BOOLEAN, (len(known) < len(items),))
+            constants = [item for item in items if isinstance(item, Literal) and item.value is not None]
+            if (
+                common.name in TIMES
+                and len(constants) == len(items)
+                and len({k.value for k in constants}) == 1
+            ):
+                return self._compared("=", value, constants[0])
+            if constants:
+                return call("in", [value, *constants], BOOLEAN, (len(constants) < len(items),))
             # Spark turns the list into a comparison after folding the constants around it.
             return call("=", [value, Literal(common, None, late=True)], BOOLEAN)
         return call("or", [call("=", [value, item], BOOLEAN) for item in items], BOOLEAN)
@@ -170,41 +174,39 @@ class Builder:
             raise NotRead(reason, "Compare it with something.")
         return value
 
-    def connect(self, word: str, parts: Sequence[Expression]) -> Expression:
+    def connect(self, word: str, conditions: Sequence[Expression]) -> Expression:
         """Build `and` or `or` of conditions."""
-        return call(word, [self.truth(part) for part in parts], BOOLEAN)
+        return call(word, [self.truth(condition) for condition in conditions], BOOLEAN)
 
-    def arithmetic(self, op: str, left: Expression, right: Expression) -> Expression:
+    def arithmetic(self, op: str, lhs: Expression, rhs: Expression) -> Expression:
         """Build `+ - * / % div & | ^`."""
-        if left.type.name == "date" and op in ("+", "-"):
-            return self._moved(op, left, right)
-        if right.type.name == "date" and op == "+":
-            return self._moved(op, right, left)
-        args, type_ = self.operands(op, left, right)
+        if lhs.type.name == "date" and op in ("+", "-"):
+            return self._moved(op, lhs, rhs)
+        if rhs.type.name == "date" and op == "+":
+            return self._moved(op, rhs, lhs)
+        args, type_ = self.operands(op, lhs, rhs)
         if op in ("+", "*") and type_.name in WHOLE:
             return associated(op, args, type_)
         return call(op, args, type_)
 
-    def operands(self, op: str, left: Expression, right: Expression) -> tuple[Sequence[Expression], DataType]:
+    def operands(self, op: str, lhs: Expression, rhs: Expression) -> tuple[Sequence[Expression], DataType]:
         """Cast the operands of a numeric operator, and return them with the result type."""
-        left, right = self._number(left, right, op), self._number(right, left, op)
-        kinds = (left.type.name, right.type.name)
+        lhs, rhs = self._number(lhs, rhs, op), self._number(rhs, lhs, op)
+        kinds = (lhs.type.name, rhs.type.name)
         if op in BITWISE and not set(kinds) <= set(WHOLE):
-            reason = f"{op} of {left.type.sql} and {right.type.sql} is not read"
+            reason = f"{op} of {lhs.type.sql} and {rhs.type.sql} is not read"
             raise NotRead(mismatch(reason), "CAST both AS BIGINT.")
         if "decimal" in kinds and not set(kinds) & set(FLOATING):
-            return self._decimal(op, left, right)
-        common = common_type(left.type, right.type)
+            return self._decimal(op, lhs, rhs)
+        common = common_type(lhs.type, rhs.type)
         assert common is not None
         if op == "/":
             common = DOUBLE
         elif op == "div":
             if common.name not in WHOLE:
-                raise NotRead(
-                    f"div of {left.type.sql} and {right.type.sql} is not read", "CAST both AS BIGINT."
-                )
+                raise NotRead(f"div of {lhs.type.sql} and {rhs.type.sql} is not read", "CAST both AS BIGINT.")
             common = LONG
-        return [self.cast(left, common), self.cast(right, common)], common
+        return [self.cast(lhs, common), self.cast(rhs, common)], common
 
     def _number(self, value: Expression, other: Expression, op: str) -> Expression:
         """Cast an operand to a number; a string becomes the type that Spark chooses for the other operand."""
@@ -220,11 +222,11 @@ class Builder:
             raise NotRead(mismatch(reason) if refused else reason, instead_of_numbers(op, kinds))
         return value
 
-    def _decimal(self, op: str, left: Expression, right: Expression) -> tuple[list[Expression], DataType]:
-        sides = [self.cast(s, as_decimal(s if isinstance(s, Literal) else s.type)) for s in (left, right)]
+    def _decimal(self, op: str, lhs: Expression, rhs: Expression) -> tuple[list[Expression], DataType]:
+        sides = [self.cast(s, as_decimal(s if isinstance(s, Literal) else s.type)) for s in (lhs, rhs)]
         type_ = decimal_result(op, sides[0].type, sides[1].type)
         if type_ is None:
-            raise NotRead(f"{op} of {left.type.sql} and {right.type.sql} is not read", "CAST both AS BIGINT.")
+            raise NotRead(f"{op} of {lhs.type.sql} and {rhs.type.sql} is not read", "CAST both AS BIGINT.")
         return sides, type_
 
     def _moved(self, op: str, day: Expression, more: Expression) -> Expression:
@@ -262,9 +264,11 @@ class Builder:
         raises. Source: Spark, SimplifyConditionals, which treats more values as equal, such as `a + b` and `b
         + a`.
         """
-        values = self.together([value for _, value in pairs] + [other], "CASE")
+        values = self.to_common_type([value for _, value in pairs] + [other], "CASE")
         args = [
-            part for (c, _), value in zip(pairs, values[:-1], strict=True) for part in (self.truth(c), value)
+            branch
+            for (c, _), value in zip(pairs, values[:-1], strict=True)
+            for branch in (self.truth(c), value)
         ]
         if len({key_of(value) for value in values}) == 1 and any(columns_in(c) for c, _ in pairs):
             only = referred(values[-1])
@@ -273,12 +277,12 @@ class Builder:
 
     def coalesce(self, values: Sequence[Expression]) -> Expression:
         """Build coalesce: the first value that is not NULL."""
-        same = self.together(values, "coalesce")
+        same = self.to_common_type(values, "coalesce")
         if all(isinstance(value, Literal) and value.value is None and not value.late for value in same):
             return Literal(same[0].type, None)
         return same[0] if len(same) == 1 else call("coalesce", same, same[0].type)
 
-    def together(self, values: Sequence[Expression], taker: str) -> list[Expression]:
+    def to_common_type(self, values: Sequence[Expression], taker: str) -> list[Expression]:
         """Cast expressions to their common type in Spark; `taker`: the function, for the error."""
         common: DataType | None = values[0].type
         for value in values[1:]:
@@ -318,22 +322,22 @@ def _check_common(type_: DataType) -> None:
         raise NotRead("decimals of more than 38 digits are not read")
 
 
-def decimal_result(op: str, left: DataType, right: DataType) -> DataType | None:
+def decimal_result(op: str, lhs: DataType, rhs: DataType) -> DataType | None:
     """Return the type of `left op right` for `+ - * / %`; None for other operators.
 
     Beyond 38 digits the scale is cut, down to six. Source: Spark, DecimalType.
     """
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    scale = max(left.scale, right.scale)
+    whole = max(lhs.precision - lhs.scale, rhs.precision - rhs.scale)
+    scale = max(lhs.scale, rhs.scale)
     if op in ("+", "-"):
         precision = whole + scale + 1
     elif op == "*":
-        precision, scale = left.precision + right.precision + 1, left.scale + right.scale
+        precision, scale = lhs.precision + rhs.precision + 1, lhs.scale + rhs.scale
     elif op == "/":
-        scale = max(6, left.scale + right.precision + 1)
-        precision = left.precision - left.scale + right.scale + scale
+        scale = max(6, lhs.scale + rhs.precision + 1)
+        precision = lhs.precision - lhs.scale + rhs.scale + scale
     elif op == "%":
-        precision = min(left.precision - left.scale, right.precision - right.scale) + scale
+        precision = min(lhs.precision - lhs.scale, rhs.precision - rhs.scale) + scale
     else:
         return None
     if precision > MAX_DIGITS:
@@ -386,7 +390,7 @@ BARE = ("current_date", "current_timestamp")
 """Functions that may be called without parentheses, unless a column has the name."""
 
 _NAMES = (*PRESENT, "unix_timestamp")
-_ASKED = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b", re.IGNORECASE)
+_NAMED = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b", re.IGNORECASE)
 
 
 def micros_now() -> int:
@@ -397,7 +401,7 @@ def micros_now() -> int:
 def may_ask_for_present(text: str) -> bool:
     """Return whether a predicate may read the present moment; false positives are possible."""
     lowered = text.lower()  # A search for plain texts is quicker by far, and mostly finds none.
-    return any(name in lowered for name in _NAMES) and _ASKED.search(text) is not None
+    return any(name in lowered for name in _NAMES) and _NAMED.search(text) is not None
 
 
 def present(type_: DataType) -> Callable[[Builder, Sequence[Expression]], Expression]:

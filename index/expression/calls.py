@@ -132,7 +132,7 @@ def _extreme(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
     if "string" in kinds and len(kinds) > 1:
         reason = f"{name} of {', '.join(sorted(kinds))} is not read"
         raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"), "CAST them to one type.")
-    same = b.together(args, name)
+    same = b.to_common_type(args, name)
     if isinstance(same[0], Literal) and same[0].type == VOID:
         return replace(same[0], late=True)
     return call(name, same, same[0].type)
@@ -150,10 +150,10 @@ def _texts(b: Builder, values: Sequence[Expression], name: str) -> list[Expressi
 
 def _located(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build locate or position: the searched part comes first, the optional start position last."""
-    part, value = _texts(b, args[:2], "locate")
+    needle, value = _texts(b, args[:2], "locate")
     first = args[2] if len(args) > 2 else Literal(INTEGER, 1, True)
     _whole_constant(first, "locate takes a constant place to begin at")
-    return call("locate", [part, value, b.cast(first, INTEGER)], INTEGER)
+    return call("locate", [needle, value, b.cast(first, INTEGER)], INTEGER)
 
 
 TRIMMED = {"trim": "both", "ltrim": "leading", "rtrim": "trailing"}
@@ -193,19 +193,21 @@ def _regexp_extracted(b: Builder, args: Sequence[Expression]) -> Expression:
 
 def _replaced(b: Builder, args: Sequence[Expression]) -> Expression:
     value, pattern = _text(b, args[0], "regexp_replace"), _constant(args[1], "regexp_replace")
-    parts = replacement(_constant(args[2], "regexp_replace"), groups_of(pattern).groups)
+    replacement_pieces = replacement(_constant(args[2], "regexp_replace"), groups_of(pattern).groups)
     _check_not_empty("regexp_replace", pattern)
-    return call("regexp_replace", [value, Literal(STRING, pattern.encode())], STRING, tuple(parts))
+    return call(
+        "regexp_replace", [value, Literal(STRING, pattern.encode())], STRING, tuple(replacement_pieces)
+    )
 
 
 def piece(
-    b: Builder, args: Sequence[Expression], at: Expression, error: str = "INVALID_ARRAY_INDEX"
+    b: Builder, args: Sequence[Expression], index: Expression, error: str = "INVALID_ARRAY_INDEX"
 ) -> Expression:
     """Build split(s, pattern)[n], or element_at(split(s, pattern), n), which counts from 1 or from the end.
 
     `error`: the error that Spark raises if there is no such piece.
     """
-    number = _whole_constant(at, "the place of a piece of split is a constant number")
+    number = _whole_constant(index, "the place of a piece of split is a constant number")
     if error != "INVALID_ARRAY_INDEX":
         if number == 0:
             raise NotRead("element_at counts from 1 (INVALID_INDEX_OF_ZERO in Spark)")
@@ -341,7 +343,7 @@ def check_known(name: str) -> None:
 def _plain(b: Builder, name: str, function: Function, args: Sequence[Expression]) -> Expression:
     takes = function.takes
     _count(name, args, len(takes) if function.least < 0 else function.least, len(takes))
-    given = [_taken(b, name, kind, arg) for kind, arg in zip(takes, args, strict=False)]
+    given = [_as_argument(b, name, kind, arg) for kind, arg in zip(takes, args, strict=False)]
     zone = b.zone if any(arg.type.name == "timestamp" for arg in given) else "UTC"
     return call(function.kernel, given, function.gives, (zone,) if function.zoned else ())
 
@@ -349,15 +351,15 @@ def _plain(b: Builder, name: str, function: Function, args: Sequence[Expression]
 _EXACTLY = "exactly "
 
 
-def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
+def _as_argument(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
     """Cast an argument of function `name` to the kind of type that the function takes, such as "text"."""
     if kind == "textual":
         return arg if arg.type.name == "binary" else b.implicit(arg, STRING, name)
     if kind.startswith(_EXACTLY):
-        wanted = DataType(kind.removeprefix(_EXACTLY))
-        if arg.type.name not in (wanted.name, "void"):
-            raise wrong_type(name, with_article(wanted), arg, "CAST it.")
-        return b.cast(arg, wanted)
+        type_ = DataType(kind.removeprefix(_EXACTLY))
+        if arg.type.name not in (type_.name, "void"):
+            raise wrong_type(name, with_article(type_), arg, "CAST it.")
+        return b.cast(arg, type_)
     if kind == "text":
         return _text(b, arg, name)
     if kind == "time":
@@ -373,9 +375,9 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
 
 def _count(name: str, args: Sequence[Expression], least: int, most: int) -> None:
     if not least <= len(args) <= most:
-        wanted = str(least) if least == most else f"{least} to {most}" if most < _ANY else f"{least} or more"
-        noun = "argument" if wanted == "1" else "arguments"
-        raise NotRead(f"{name} takes {wanted} {noun} here, not {len(args)}")
+        number = str(least) if least == most else f"{least} to {most}" if most < _ANY else f"{least} or more"
+        noun = "argument" if number == "1" else "arguments"
+        raise NotRead(f"{name} takes {number} {noun} here, not {len(args)}")
 
 
 _ANY = sys.maxsize
@@ -387,7 +389,7 @@ def names() -> list[str]:
     return sorted({*FUNCTIONS, *CAST_FUNCTIONS, *SHAPED})
 
 
-def _part(b: Builder, args: Sequence[Expression]) -> Expression:
+def _date_field(b: Builder, args: Sequence[Expression]) -> Expression:
     name = (
         args[0].value.decode().lower()
         if isinstance(args[0], Literal) and isinstance(args[0].value, bytes)
@@ -452,7 +454,7 @@ _INSTEAD = {
 }
 """What to write in place of functions that are not read."""
 
-_PARTS = {
+_DATE_FIELDS = {
     "year": "year", "years": "year", "y": "year", "yr": "year", "quarter": "quarter", "qtr": "quarter",
     "month": "month", "mon": "month", "months": "month", "week": "weekofyear", "weeks": "weekofyear",
     "day": "day", "d": "day", "days": "day", "dayofweek": "dayofweek", "dow": "dayofweek",
@@ -463,7 +465,7 @@ _PARTS = {
 
 def extracted(b: Builder, name: str, value: Expression) -> Expression:
     """Build EXTRACT(name FROM value)."""
-    kernel = _PARTS.get(name.lower())
+    kernel = _DATE_FIELDS.get(name.lower())
     if kernel is None:
         raise NotRead(
             f"EXTRACT of {name or 'what is no constant'} is not read", "Write second(x) for seconds."
@@ -533,7 +535,7 @@ SHAPED: dict[str, tuple[int, int, Make]] = {
         f"timestamp_{name}": (1, 1, partial(times.since_1970, f"timestamp_{name}", unit))
         for name, unit in (("seconds", 1_000_000), ("millis", 1000), ("micros", 1))
     },
-    **dict.fromkeys(("date_part", "datepart"), (2, 2, _part)),
+    **dict.fromkeys(("date_part", "datepart"), (2, 2, _date_field)),
     **NESTED_FUNCTIONS,
 }
 """Functions whose types depend on their arguments: least and most arguments, and the builder of the call."""

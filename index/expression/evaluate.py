@@ -41,12 +41,12 @@ else:
     nested = lazy("tailbit.index.functions.nested")
     texts = lazy("tailbit.index.functions.texts")
 
-Kept = Callable[[Call, Callable[[], Vector]], Vector]
+CallCache = Callable[[Call, Callable[[], Vector]], Vector]
 """Function that returns the values of a call over the same rows, from a cache or computed by the callable."""
 
 
 def evaluate(
-    expression: Expression, columns: Mapping[str, pa.Array], rows: int, kept: Kept | None = None
+    expression: Expression, columns: Mapping[str, pa.Array], rows: int, cache: CallCache | None = None
 ) -> Vector:
     """Evaluate an expression over rows.
 
@@ -54,9 +54,9 @@ def evaluate(
         expression: a bound expression.
         columns: by `Column.id`, the values of the columns that it reads, in their logical Arrow types.
         rows: how many there are.
-        kept: a cache, asked for the values of each call.
+        cache: a cache, asked for the values of each call.
     """
-    return _Rows(columns, rows, shared_calls(expression), kept).of(expression)
+    return _Rows(columns, rows, shared_calls(expression), cache).of(expression)
 
 
 def error_of(constant: Expression) -> str:
@@ -74,14 +74,14 @@ def raising_constant(expression: Expression) -> Call | None:
     """
     rest, seen = [expression], set[int]()
     while rest:
-        part = rest.pop()
-        if not isinstance(part, Call) or id(part) in seen:
+        node = rest.pop()
+        if not isinstance(node, Call) or id(node) in seen:
             continue
-        if not part.columns and not any(isinstance(arg, Literal) and arg.of_columns for arg in part.args):
-            return part
-        seen.add(id(part))
-        if part.name not in CONDITIONAL:
-            rest.extend(reversed(part.args))
+        if not node.columns and not any(isinstance(arg, Literal) and arg.of_columns for arg in node.args):
+            return node
+        seen.add(id(node))
+        if node.name not in CONDITIONAL:
+            rest.extend(reversed(node.args))
     return None
 
 
@@ -89,22 +89,22 @@ class _Rows:
     """The rows of some columns, with the cached values of calls that have several parents."""
 
     def __init__(
-        self, columns: Mapping[str, pa.Array], rows: int, shared: frozenset[int], kept: Kept | None
+        self, columns: Mapping[str, pa.Array], rows: int, shared: frozenset[int], cache: CallCache | None
     ) -> None:
-        self.columns, self.rows, self.shared, self.kept = columns, rows, shared, kept
-        self.known: dict[int, Vector] = {}
+        self.columns, self.rows, self.shared, self.cache = columns, rows, shared, cache
+        self.memo: dict[int, Vector] = {}
 
     def of(self, expression: Expression) -> Vector:
         if isinstance(expression, Literal):
             return Vector(repeated(expression, self.rows))
         if isinstance(expression, Ref):
             return Vector(self.columns[expression.column.id])
-        vector = self.known.get(id(expression))
+        vector = self.memo.get(id(expression))
         if vector is None:
             compute = partial(_called, expression, self)
-            vector = compute() if self.kept is None else self.kept(expression, compute)
+            vector = compute() if self.cache is None else self.cache(expression, compute)
             if id(expression) in self.shared:
-                self.known[id(expression)] = vector
+                self.memo[id(expression)] = vector
         return vector
 
     def once(self, expression: Expression) -> Vector:
@@ -218,12 +218,12 @@ def _reached(raised: Codes | None, open_: Mask | np.bool_) -> Codes | None:
 
 def _connected(args: list[Vector], whole: bool) -> Vector:
     """Evaluate AND, or OR if `whole`: an operand counts where no earlier operand decides."""
-    known = pc.or_kleene if whole else pc.and_kleene
+    connective = pc.or_kleene if whole else pc.and_kleene
     values, raised = args[0]
     for arg in args[1:]:
         decided = is_set(values) if whole else is_set(pc.invert(values))
         raised = first_of([raised, _reached(arg.raised, ~decided)])
-        values = known(values, arg.values)
+        values = connective(values, arg.values)
     return _blanked(values, raised)
 
 

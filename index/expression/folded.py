@@ -112,19 +112,19 @@ def associated(op: str, args: Sequence[Expression], type_: DataType) -> Expressi
     The order decides what overflows; the outermost operator decides for all parts whether an overflow raises
     or is NULL. Source: Spark, ReorderAssociativeOperator.
     """
-    parts = [part for arg in args for part in _operands(ASSOCIATED[op], arg)]
-    constants = [part for part in parts if not columns_in(part)]
-    others = [part for part in parts if columns_in(part)]
+    terms_of_all = [term for arg in args for term in _operands(ASSOCIATED[op], arg)]
+    constants = [term for term in terms_of_all if not columns_in(term)]
+    others = [term for term in terms_of_all if columns_in(term)]
     if not constants or not others:
         return call(op, args, type_)
-    left, right = (reduce(lambda a, b: call(op, [a, b], type_), terms) for terms in (others, constants))
-    return call(op, [left, right], type_)
+    varying, constant = (reduce(lambda a, b: call(op, [a, b], type_), terms) for terms in (others, constants))
+    return call(op, [varying, constant], type_)
 
 
 def _operands(ops: Sequence[str], value: Expression) -> list[Expression]:
     if not isinstance(value, Call) or value.name not in ops:
         return [value]
-    return [part for arg in value.args for part in _operands(ops, arg)]
+    return [operand for arg in value.args for operand in _operands(ops, arg)]
 
 
 def referred(value: Expression) -> Expression:

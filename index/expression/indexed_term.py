@@ -70,12 +70,12 @@ class IndexedTuple(IndexedTerm):
 def indexed_tuple(id_: str, texts: Sequence[str], expressions: Sequence[Expression]) -> IndexedTuple:
     """Return the tuple of some expressions under the id of its definition; `texts` are shown to people."""
     type_ = tuple_of([expression.type for expression in expressions])
-    parts = tuple(
+    columns = tuple(
         expression.column if isinstance(expression, Ref) else indexed_term(f"{id_}.{n}", text, expression)
         for n, (text, expression) in enumerate(zip(texts, expressions, strict=True), 1)
     )
     whole = Call("tuple", tuple(expressions), type_)
-    return IndexedTuple((", ".join(texts),), (id_,), type_, expression=whole, parts=parts)
+    return IndexedTuple((", ".join(texts),), (id_,), type_, expression=whole, parts=columns)
 
 
 def sources_of(columns: Iterable[Column]) -> list[Column]:
@@ -101,30 +101,30 @@ def with_terms(table: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, di
     return table, raising
 
 
-KeptBy = Callable[[str], "evaluation.Kept"]
+CallCaches = Callable[[str], "evaluation.CallCache"]
 """Function from a name to a cache of calls: "" for those over rows, a column's id for its distinct values."""
 
 
 def values_of(
-    term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int, kept: KeptBy | None = None
+    term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int, caches: CallCaches | None = None
 ) -> tuple[pa.Array, Mask | None]:
     """Return a term's values, NULL where it raises, and the mask of rows that raise, None if there are none.
 
     `columns`: by column id, the values of the columns that the term reads. A term of one dictionary-coded
-    column is computed per distinct value, and stays coded. `kept`: caches for the same rows.
+    column is computed per distinct value, and stays coded. `caches`: caches for the same rows.
     """
     if isinstance(term, IndexedTuple):
-        return _of_parts(term, columns, rows, kept)
+        return _of_parts(term, columns, rows, caches)
     coded = next(iter(columns.values())) if len(columns) == 1 else None
     if coded is not None and pa.types.is_dictionary(coded.type):
-        return _of_coded(term, next(iter(columns)), coded, kept)
+        return _of_coded(term, next(iter(columns)), coded, caches)
     plain = {id_: decoded(values) for id_, values in columns.items()}
-    outcome = evaluation.evaluate(term.expression, plain, rows, None if kept is None else kept(""))
+    outcome = evaluation.evaluate(term.expression, plain, rows, None if caches is None else caches(""))
     return outcome.values, outcome.failed if outcome.raised is not None and outcome.raised.any() else None
 
 
 def _of_parts(
-    term: IndexedTuple, columns: Mapping[str, pa.Array], rows: int, kept: KeptBy | None
+    term: IndexedTuple, columns: Mapping[str, pa.Array], rows: int, caches: CallCaches | None
 ) -> tuple[pa.StructArray, Mask | None]:
     """Compute the parts of a tuple, each by itself; the tuple raises where any part does."""
     values: list[pa.Array] = []
@@ -132,7 +132,7 @@ def _of_parts(
     for part in term.parts:
         if isinstance(part, IndexedTerm):
             own = {column.id: columns[column.id] for column in sources_of([part])}
-            part_values, raising = values_of(part, own, rows, kept)
+            part_values, raising = values_of(part, own, rows, caches)
             raised += [] if raising is None else [raising]
         else:
             part_values = columns[part.id]
@@ -142,11 +142,11 @@ def _of_parts(
 
 
 def _of_coded(
-    term: IndexedTerm, id_: str, coded: pa.DictionaryArray, kept: KeptBy | None
+    term: IndexedTerm, id_: str, coded: pa.DictionaryArray, caches: CallCaches | None
 ) -> tuple[pa.Array, Mask | None]:
     distinct = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
-    own_kept = None if kept is None else kept(id_)
-    of_values: KeptBy | None = None if own_kept is None else lambda _: own_kept
+    own_cache = None if caches is None else caches(id_)
+    of_values: CallCaches | None = None if own_cache is None else lambda _: own_cache
     values, raised = values_of(term, {id_: distinct}, len(distinct), of_values)
     codes = numpy_of(filled(coded.indices, len(distinct) - 1), dtype=np.int64)
     own = pc.dictionary_encode(values)

@@ -34,7 +34,7 @@ NESTED = ("array", "map", "struct", "variant")
 """Types whose values contain other values."""
 _COMPARED = (*NUMERIC, *TIMES, BOOLEAN.name, STRING.name, BINARY.name)
 """Element and key types that can be compared."""
-_ASKED = "Elements are asked of arrays, as tags[0], keys of maps, as m['k'], fields of structs, as s.a."
+_ACCESS_HINT = "Elements are asked of arrays, as tags[0], keys of maps, as m['k'], fields of structs, as s.a."
 _VARIABLE = "\N{GREEK SMALL LETTER LAMDA}"
 """First part of the path of an element's column; no column of a table has it."""
 
@@ -69,7 +69,7 @@ def extracted(b: Builder, value: Expression, key: Expression) -> Expression:
     if type_.name == "struct" or (type_.name == "array" and type_.fields[0].type.name == "struct" and named):
         if not named:
             raise NotRead(
-                "a field of a struct is named by a text (INVALID_EXTRACT_FIELD_TYPE in Spark)", _ASKED
+                "a field of a struct is named by a text (INVALID_EXTRACT_FIELD_TYPE in Spark)", _ACCESS_HINT
             )
         return _field(value, key.value.decode())  # type: ignore[union-attr]
     if type_.name == "array":
@@ -80,22 +80,22 @@ def extracted(b: Builder, value: Expression, key: Expression) -> Expression:
         return _value_of(value, b.implicit(key, _compared("[key]", key_type), "[key] of a map"))
     raise NotRead(
         f"{with_article(type_.sql)} has no elements or fields (INVALID_EXTRACT_BASE_FIELD_TYPE in Spark)",
-        _ASKED,
+        _ACCESS_HINT,
     )
 
 
 def _field(value: Expression, name: str) -> Expression:
     struct = value.type if value.type.name == "struct" else value.type.fields[0].type
-    places = [n for n, field in enumerate(struct.fields) if field.name[-1].lower() == name.lower()]
-    if len(places) != 1:
+    numbers = [n for n, field in enumerate(struct.fields) if field.name[-1].lower() == name.lower()]
+    if len(numbers) != 1:
         names = ", ".join(field.name[-1] for field in struct.fields)
-        error = "AMBIGUOUS_REFERENCE_TO_FIELDS" if places else "FIELD_NOT_FOUND"
+        error = "AMBIGUOUS_REFERENCE_TO_FIELDS" if numbers else "FIELD_NOT_FOUND"
         raise NotRead(f"the struct has no field {name} ({error} in Spark)", f"It has {names}.")
-    column = struct.fields[places[0]]
+    column = struct.fields[numbers[0]]
     if isinstance(value, Ref) and value.type is struct and value.column.physical[0] != _VARIABLE:
         return Ref(column)
     type_ = column.type if value.type is struct else array_of_type(column.type)
-    return call("field", [value], type_, (places[0],))
+    return call("field", [value], type_, (numbers[0],))
 
 
 def _element(b: Builder, array: Expression, place: Expression, first: int, error: str) -> Expression:
@@ -104,7 +104,7 @@ def _element(b: Builder, array: Expression, place: Expression, first: int, error
 
 def _place(b: Builder, key: Expression, name: str, kinds: Sequence[str]) -> Expression:
     if key.type.name not in kinds:
-        raise wrong_type(name, "a whole number", key, _ASKED)
+        raise wrong_type(name, "a whole number", key, _ACCESS_HINT)
     return b.cast(key, LONG)
 
 
@@ -124,7 +124,7 @@ def _compared(name: str, type_: DataType) -> DataType:
     return type_
 
 
-def _together(name: str, a: DataType, b: DataType, error: str, decimals: bool) -> DataType:
+def _comparison_type(name: str, a: DataType, b: DataType, error: str, decimals: bool) -> DataType:
     """Return the type in which elements of type `a` are compared with values of type `b`.
 
     `decimals`: whether decimals may be compared with numbers of other types.
@@ -168,7 +168,7 @@ def _beside(
     element = element_of(name, array)
     if value.type.name == "void":
         raise NotRead(mismatch(f"{name} takes no NULL without a type", "NULL_TYPE"), "CAST it.")
-    common = _together(name, element, value.type, error, decimals)
+    common = _comparison_type(name, element, value.type, error, decimals)
     return [_elements_as(b, array, common), b.cast(value, common)]
 
 
@@ -187,10 +187,10 @@ def _as_held(value: Expression, type_: DataType) -> Literal | None:
         return None
     if value.type.name not in exact or type_.name not in exact:
         return None
-    held, limits = value.number * 10**type_.scale, range_of(type_)
-    if limits is None or held.denominator != 1 or not limits[0] <= held <= limits[1]:
+    unscaled, limits = value.number * 10**type_.scale, range_of(type_)
+    if limits is None or unscaled.denominator != 1 or not limits[0] <= unscaled <= limits[1]:
         return None
-    return Literal(type_, int(held))
+    return Literal(type_, int(unscaled))
 
 
 def position(b: Builder, args: Sequence[Expression]) -> Expression:
@@ -204,7 +204,7 @@ def position(b: Builder, args: Sequence[Expression]) -> Expression:
 def overlap(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build arrays_overlap."""
     a, c = (element_of("arrays_overlap", arg) for arg in args)
-    common = _together("arrays_overlap", a, c, "BINARY_ARRAY_DIFF_TYPES", decimals=False)
+    common = _comparison_type("arrays_overlap", a, c, "BINARY_ARRAY_DIFF_TYPES", decimals=False)
     return call("arrays_overlap", [_elements_as(b, arg, common) for arg in args], BOOLEAN)
 
 
@@ -226,7 +226,7 @@ def element_at(error: str, b: Builder, args: Sequence[Expression]) -> Expression
         if key.type.name == "void":
             raise NotRead(mismatch("element_at takes no NULL without a type", "NULL_TYPE"), "CAST it.")
         key_type = value.type.fields[0].type
-        common = _together("element_at", key_type, key.type, "MAP_FUNCTION_DIFF_TYPES", decimals=False)
+        common = _comparison_type("element_at", key_type, key.type, "MAP_FUNCTION_DIFF_TYPES", decimals=False)
         fits = isinstance(key, Literal) and key.type.name in WHOLE and _holds(key_type, key.value)
         if common != key_type and not fits:
             kinds = f"keys of type {key_type.sql} and {with_article(key.type.sql)}"
@@ -274,11 +274,11 @@ def extreme(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
     return call(name, args, _compared(name, element_of(name, args[0])))
 
 
-def made(b: Builder, args: Sequence[Expression]) -> Expression:
+def array_of_values(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build array(...), its elements cast to one type."""
     if not args:
         return Literal(array_of_type(DataType("void")), ())  # type: ignore[arg-type]
-    same = b.together(args, "array")
+    same = b.to_common_type(args, "array")
     return call("array", same, array_of_type(same[0].type))
 
 
@@ -293,7 +293,7 @@ NESTED_FUNCTIONS: dict[str, tuple[int, int, Callable[[Builder, Sequence[Expressi
     "map_contains_key": (2, 2, contains_key),
     "array_position": (2, 2, position),
     **{name: (1, 1, partial(extreme, name)) for name in ("array_max", "array_min")},
-    "array": (0, 1 << 31, made),
+    "array": (0, 1 << 31, array_of_values),
 }
 """Functions that take arrays or maps: least and most arguments, and the builder of the call."""
 OVER_ELEMENTS = ("exists", "forall")

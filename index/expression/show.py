@@ -23,16 +23,16 @@ def show(expression: Expression) -> str:
     return _shown(expression, {})
 
 
-def _shown(e: Expression, known: dict[int, str]) -> str:
+def _shown(e: Expression, texts: dict[int, str]) -> str:
     """Render an expression; shortening the parts first is exact, as only text beyond the limit is cut."""
     if isinstance(e, Ref):
         return e.column.label
     if isinstance(e, Literal):
         return _constant(e)
-    if id(e) not in known:
-        text = _written_call(e, [_shown(arg, known) for arg in e.args])
-        known[id(e)] = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-    return known[id(e)]
+    if id(e) not in texts:
+        text = _written_call(e, [_shown(arg, texts) for arg in e.args])
+        texts[id(e)] = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return texts[id(e)]
 
 
 def _written_call(e: Call, args: list[str]) -> str:

@@ -58,19 +58,19 @@ def later_by_unit(b: Builder, value: Expression, unit: str, count: int) -> Expre
     return call("later", [value], value.type, ("elapsed" if unit == "micros" else unit, count, b.zone))
 
 
-def difference(b: Builder, left: Expression, right: Expression) -> Expression:
+def difference(b: Builder, lhs: Expression, rhs: Expression) -> Expression:
     """Build `left - right` in microseconds, for dates or local times; each day has 24 hours.
 
     Source: Spark 4.2, SubtractDates and SubtractTimestamps.
     """
-    kinds = {left.type.name, right.type.name}
+    kinds = {lhs.type.name, rhs.type.name}
     if not kinds <= {"date", "timestamp", "timestamp_ntz"}:
-        reason = f"{left.type.sql} - {right.type.sql} is not read beside an INTERVAL"
+        reason = f"{lhs.type.sql} - {rhs.type.sql} is not read beside an INTERVAL"
         raise NotRead(reason, "CAST both AS TIMESTAMP.")
     if len(kinds) > 1:
         wide = DataType("timestamp_ntz") if kinds == {"date", "timestamp_ntz"} else TIMESTAMP
-        left, right = b.cast(left, wide), b.cast(right, wide)
-    return call("difference", [left, right], LONG, (b.zone,))
+        lhs, rhs = b.cast(lhs, wide), b.cast(rhs, wide)
+    return call("difference", [lhs, rhs], LONG, (b.zone,))
 
 
 def units_between(b: Builder, unit: str, start: Expression, end: Expression) -> Expression:
@@ -79,11 +79,11 @@ def units_between(b: Builder, unit: str, start: Expression, end: Expression) -> 
     return call("timestampdiff", [start, end], LONG, (unit, b.zone))
 
 
-def _unit(arg: Expression, known: Sequence[str]) -> str:
+def _unit(arg: Expression, units: Sequence[str]) -> str:
     text = arg.value.decode().upper() if isinstance(arg, Literal) and isinstance(arg.value, bytes) else ""
-    if UNITS.get(text) not in known:
+    if UNITS.get(text) not in units:
         raise NotRead(
-            f"a date cut to {text or 'what is no constant'} is not read", f"Units: {', '.join(known)}."
+            f"a date cut to {text or 'what is no constant'} is not read", f"Units: {', '.join(units)}."
         )
     return UNITS[text]
 
@@ -103,31 +103,31 @@ def truncated_date(b: Builder, args: Sequence[Expression]) -> Expression:
 def formatted(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build date_format: the text of a date or time in a format."""
     value = b.implicit(args[0], TIMESTAMP, "date_format")
-    return call("date_format", [value], STRING, (*_parts(args[1], WRITTEN), b.zone))
+    return call("date_format", [value], STRING, (*_fields_of(args[1], WRITTEN), b.zone))
 
 
-def _parts(pattern: Expression, known: Sequence[str]) -> list[str]:
+def _fields_of(pattern: Expression, fields: Sequence[str]) -> list[str]:
     """Return the fields of a format, and the literal text between fields after a quote."""
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, bytes):
         raise NotRead("a format is a constant here")
-    text, parts, start = pattern.value.decode(), list[str](), 0
+    text, pieces, start = pattern.value.decode(), list[str](), 0
     while start < len(text):
         if text[start] == QUOTE:
             end = text.find(QUOTE, start + 1)
-            part, size = text[start + 1 : end], end + 1 - start
-            if end < start + 2 or text[end + 1 : end + 2] == QUOTE or not part.isascii():
+            piece, size = text[start + 1 : end], end + 1 - start
+            if end < start + 2 or text[end + 1 : end + 2] == QUOTE or not piece.isascii():
                 raise NotRead(f"{text[start:]} in the format {text!r} is not read")
-            parts.append(QUOTE + part)
+            pieces.append(QUOTE + piece)
         else:
             size = len(text[start:]) - len(text[start:].lstrip(text[start]))
-            part = text[start : start + size]
+            piece = text[start : start + size]
             sign = not text[start].isalnum() and text[start].isascii() and text[start] not in "[]{}#"
-            if part not in known and not sign:
-                hint = f"A format is made of {', '.join(known)} and signs such as - / : . and blanks."
-                raise NotRead(f"{part} in the format {text!r} is not read", hint)
-            parts.append(QUOTE + part if sign else part)
+            if piece not in fields and not sign:
+                hint = f"A format is made of {', '.join(fields)} and signs such as - / : . and blanks."
+                raise NotRead(f"{piece} in the format {text!r} is not read", hint)
+            pieces.append(QUOTE + piece if sign else piece)
         start += size
-    return parts
+    return pieces
 
 
 def parsed(
@@ -144,12 +144,12 @@ def parsed(
     if value.type.name not in ("string", "void") and not spelled:
         reason = f"{with_article(value.type.sql)} and a format are not read"
         raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "CAST it AS STRING.")
-    parts = _parts(pattern, PARSED)
-    fields = [part[0] for part in parts if part[0] != QUOTE]
+    pieces = _fields_of(pattern, PARSED)
+    fields = [piece[0] for piece in pieces if piece[0] != QUOTE]
     clock = [field for field in "Hms" if field in fields]
     beside = any(
         a[0] != QUOTE and b[0] != QUOTE and (len(b) == 1 or "yy" in (a, b) or "S" in a + b)
-        for a, b in itertools.pairwise(parts)
+        for a, b in itertools.pairwise(pieces)
     )
     if len(set(fields)) < len(fields) or beside or clock != list("Hms")[: len(clock)]:
         hint = "A format names each field once, and signs part what has no fixed length."
@@ -157,7 +157,7 @@ def parsed(
     if "S" in fields and "s" not in fields:
         raise NotRead("a format with a fraction and no seconds is not read")
     text = b.implicit(value, STRING, "a format")
-    return call("parsed time", [text], TIMESTAMP, ("try" if tried else "", b.zone, *parts))
+    return call("parsed time", [text], TIMESTAMP, ("try" if tried else "", b.zone, *pieces))
 
 
 _SECONDS_FORMAT = Literal(STRING, b"yyyy-MM-dd HH:mm:ss", True)

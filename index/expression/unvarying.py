@@ -105,7 +105,7 @@ def _hash(e: Call, _: bool) -> bool:
     return all(arg.type.name in _HASHED for arg in e.args)
 
 
-def _part(e: Call, _: bool) -> bool:
+def _is_fixed_slice(e: Call, _: bool) -> bool:
     """Return whether a part of a text has a constant length, and a constant place from the beginning."""
     numbers = [arg.value if isinstance(arg, Literal) else None for arg in e.args[1:]]
     return all(isinstance(number, int) and number >= 0 for number in numbers)
@@ -114,7 +114,7 @@ def _part(e: Call, _: bool) -> bool:
 _BY_ARGUMENTS: Mapping[str, Callable[[Call, bool], bool]] = {
     "cast": _cast,
     "hash": _hash,
-    **dict.fromkeys(("substring", "left", "right"), _part),
+    **dict.fromkeys(("substring", "left", "right"), _is_fixed_slice),
 }
 """Functions that are unvarying for some arguments, by name: whether a call is; True if it may raise."""
 
@@ -136,11 +136,11 @@ def _range(e: Expression) -> Range | None:
     if arithmetic is None:
         return own
     ranges = [_range_of_operand(arg) for arg in e.args]
-    known = [range_ for range_ in ranges if range_ is not None]
-    found = arithmetic(*known) if len(known) == len(ranges) else None
-    if found is None or e.type.name == "double":
-        return found
-    return found if own[0] <= found[0] and found[1] <= own[1] else None
+    bounded = [range_ for range_ in ranges if range_ is not None]
+    result = arithmetic(*bounded) if len(bounded) == len(ranges) else None
+    if result is None or e.type.name == "double":
+        return result
+    return result if own[0] <= result[0] and result[1] <= own[1] else None
 
 
 def _range_of_operand(e: Expression) -> Range | None:

@@ -100,7 +100,7 @@ class PostedColumn:
         Raises:
             CorruptIndexError: a segment is damaged.
         """
-        places, postings, base = list[Longs](), list[BitMap](), 0
+        key_numbers, postings, base = list[Longs](), list[BitMap](), 0
         for segment in self.segments:
             stored = segment.keys(self.column.id)[0]
             ranges = self.ranges(segment)
@@ -109,15 +109,15 @@ class PostedColumn:
             if ranges is None:
                 selected_places = np.arange(null, len(stored))
             else:
-                found = pc.index_in(arrow_array(keys, pa.binary()), value_set=stored)
-                selected_places = numpy_of(found, dtype=np.int64)
+                indexes = pc.index_in(arrow_array(keys, pa.binary()), value_set=stored)
+                selected_places = numpy_of(indexes, dtype=np.int64)
             if null and (self.among is None or self.among.nulls):
                 selected_places = np.append(selected_places, 0)
                 selected = [*selected, segment.lookup(self.column.id, None) or BitMap()]
-            places.append(selected_places + base)
+            key_numbers.append(selected_places + base)
             postings += selected
             base += len(stored)
-        return np.concatenate(places), postings
+        return np.concatenate(key_numbers), postings
 
 
 class PartitionColumn:
@@ -129,8 +129,8 @@ class PartitionColumn:
         self.column, self.key_type = column, key_type_of(column.type)
         texts_of, texts = space.partitions.of(column.physical[0])
         numbers, file_numbers = np.unique(texts_of[space.files], return_inverse=True)
-        self.keys, places = partition_keys(column, [texts[number] for number in numbers.tolist()])
-        self.by_file: Longs = places[file_numbers]
+        self.keys, key_numbers = partition_keys(column, [texts[number] for number in numbers.tolist()])
+        self.by_file: Longs = key_numbers[file_numbers]
         self._space = space
 
     @property
@@ -185,7 +185,7 @@ class Choice:
 
     space: str
     rows: int
-    way: CountingWay
+    method: CountingWay
     estimates: dict[CountingWay, float]
 
 

@@ -64,7 +64,7 @@ _MANY = 1 << 16
 _CLOSE = 4
 """Integers are dense if their range has at most this many places per integer."""
 
-_PLACES = 1 << 21
+_TABLE_SIZE = 1 << 21
 """Largest range of integers counted by place in a processor cache; beyond it, sorting is quicker."""
 
 
@@ -73,57 +73,57 @@ class Tally:
 
     def __init__(self, key_type: str) -> None:
         self.key_type = key_type
-        self._parts: list[tuple[pa.Array, Longs | None]] = []
+        self._counted: list[tuple[pa.Array, Longs | None]] = []
         self._gathered = 0
-        self._kept = 0
+        self._base_bytes = 0
 
     def add(self, values: pa.Array | pa.ChunkedArray, counts: Longs | None = None) -> None:
         """Add values with the rows of each; None: one row each."""
         whole = one_array(values)
         whole = pc.cast(whole, pa.binary()) if pa.types.is_string(whole.type) else whole
-        self._parts.append((whole, counts))
+        self._counted.append((whole, counts))
         self._gathered += whole.nbytes
-        if self._gathered > max(_GATHERED, self._kept):
+        if self._gathered > max(_GATHERED, self._base_bytes):
             self._add_up()
 
     def keys(self) -> tuple[pa.BinaryArray, Longs]:
         """Return the distinct whole keys of the values, in no order, and the rows of each."""
         self._add_up()
-        if not self._parts:
+        if not self._counted:
             return NO_KEYS, np.zeros(0, dtype=np.int64)
-        ((values, counts),) = self._parts
+        ((values, counts),) = self._counted
         assert counts is not None
         keys = full_keys(values, self.key_type)
         # 0.0 and -0.0, and NaNs of different bits, are different values with one key.
         return _added_up([(keys, counts)]) if pa.types.is_floating(values.type) else (keys, counts)
 
     def _add_up(self) -> None:
-        if not self._parts:
+        if not self._counted:
             return
-        summed = _integers(self._parts)
+        summed = _integers(self._counted)
         if summed is None:
-            library = polars() if sum(len(values) for values, _ in self._parts) >= _MANY else None
-            summed = _added_up(self._parts) if library is None else _grouped(library, self._parts)
-        self._parts, self._gathered, self._kept = [summed], 0, summed[0].nbytes
+            library = polars() if sum(len(values) for values, _ in self._counted) >= _MANY else None
+            summed = _added_up(self._counted) if library is None else _grouped(library, self._counted)
+        self._counted, self._gathered, self._base_bytes = [summed], 0, summed[0].nbytes
 
 
-def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs] | None:
+def _integers(counted: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs] | None:
     """Count integers; None for other values, and for many sparse integers that come with counts."""
-    type_, plain = parts[0][0].type, [_plain(values) for values, _ in parts]
+    type_, plain = counted[0][0].type, [_plain(values) for values, _ in counted]
     if not pa.types.is_signed_integer(plain[0].type):
         return None
     bounds = pc.min_max(pa.chunked_array(plain))
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is None:
         return None
-    loose = all(counts is None for _, counts in parts)
-    if high - low >= (min(_PLACES, _CLOSE * sum(map(len, plain))) if loose else _PLACES):
+    loose = all(counts is None for _, counts in counted)
+    if high - low >= (min(_TABLE_SIZE, _CLOSE * sum(map(len, plain))) if loose else _TABLE_SIZE):
         if not loose:
             return None
         numbers, counts = _sorted(plain, low, high)
         nulls = sum(values.null_count for values in plain)
     else:
-        numbers, counts, nulls = _by_place(plain, [counts for _, counts in parts], low, high)
+        numbers, counts, nulls = _by_place(plain, [counts for _, counts in counted], low, high)
     some = np.full(1 if nulls else 0, nulls, dtype=np.int64)
     whole = pa.concat_arrays([arrow_array(numbers, plain[0].type), pa.nulls(len(some), plain[0].type)])
     return _typed(whole, type_), np.concatenate([counts, some])
@@ -138,27 +138,29 @@ def _by_place(
     """
     sums, nulls = np.zeros(high - low + 1, dtype=np.int64), 0
     for values, counts in zip(plain, counts_of_parts, strict=True):
-        at = np.subtract(_present(values), low, dtype=np.int64)
+        distances = np.subtract(_present(values), low, dtype=np.int64)
         if counts is None:
-            sums += np.bincount(at, minlength=len(sums))
+            sums += np.bincount(distances, minlength=len(sums))
             nulls += values.null_count
         else:
             there = numpy_of(pc.is_valid(values))
-            np.add.at(sums, at, counts[there])
+            np.add.at(sums, distances, counts[there])
             nulls += int(counts[~there].sum())
-    places = np.flatnonzero(sums)
-    return places + low, sums[places], nulls
+    present = np.flatnonzero(sums)
+    return present + low, sums[present], nulls
 
 
 def _sorted(plain: Sequence[pa.Array], low: int, high: int) -> tuple[Longs, Longs]:
     """Count integers by sorting. Cost: a sort, of 32-bit words where the range allows."""
     narrow = np.uint32 if high - low < 1 << 32 else np.uint64
     numbers = np.empty(sum(len(values) - values.null_count for values in plain), dtype=narrow)
-    at = 0
+    filled_to = 0
     for values in map(_present, plain):
         # Unsigned differences wrap around, so they fit whatever the signs.
-        numbers[at:][: len(values)] = values.astype(np.int64).view(np.uint64) - np.uint64(low % (1 << 64))
-        at += len(values)
+        numbers[filled_to:][: len(values)] = values.astype(np.int64).view(np.uint64) - np.uint64(
+            low % (1 << 64)
+        )
+        filled_to += len(values)
     numbers.sort()
     starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
     wide = numbers[starts].astype(np.uint64) + np.uint64(low % (1 << 64))
@@ -171,23 +173,25 @@ def _present(values: pa.Array) -> npt.NDArray[np.signedinteger]:
     return present
 
 
-def _added_up(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
-    encoded = pc.dictionary_encode(pa.concat_arrays([values for values, _ in parts]), null_encoding="encode")
-    places = numpy_of(encoded.indices, dtype=np.int64)
-    if all(counts is None for _, counts in parts):
-        return encoded.dictionary, np.bincount(places, minlength=len(encoded.dictionary))
+def _added_up(counted: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
+    encoded = pc.dictionary_encode(
+        pa.concat_arrays([values for values, _ in counted]), null_encoding="encode"
+    )
+    codes = numpy_of(encoded.indices, dtype=np.int64)
+    if all(counts is None for _, counts in counted):
+        return encoded.dictionary, np.bincount(codes, minlength=len(encoded.dictionary))
     sums = np.zeros(len(encoded.dictionary), dtype=np.int64)
-    np.add.at(sums, places, np.concatenate([_counts(*part) for part in parts]))
+    np.add.at(sums, codes, np.concatenate([_counts(*values_and_counts) for values_and_counts in counted]))
     return encoded.dictionary, sums
 
 
-def _grouped(library: Any, parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
+def _grouped(library: Any, counted: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
     """Count values with Polars, as integers where their type stores integers."""
-    type_ = parts[0][0].type
-    columns = {"value": library.from_arrow(pa.chunked_array([_plain(values) for values, _ in parts]))}
+    type_ = counted[0][0].type
+    columns = {"value": library.from_arrow(pa.chunked_array([_plain(values) for values, _ in counted]))}
     rows = library.len().cast(library.Int64).alias("rows")
-    if any(counts is not None for _, counts in parts):
-        columns["rows"] = np.concatenate([_counts(*part) for part in parts])
+    if any(counts is not None for _, counts in counted):
+        columns["rows"] = np.concatenate([_counts(*values_and_counts) for values_and_counts in counted])
         rows = library.col("rows").sum()
     # The streaming engine hashes each value once, batch by batch, in half the time of the in-memory engine.
     frame = library.LazyFrame(columns).group_by("value").agg(rows).collect(engine="streaming")
@@ -228,16 +232,16 @@ def _counts(values: pa.Array, counts: Longs | None) -> Longs:
 
 
 def count(
-    space: SpaceView, columns: Sequence[SpaceColumn], bits: BitMap, way: CountingWay
+    space: SpaceView, columns: Sequence[SpaceColumn], bits: BitMap, method: CountingWay
 ) -> tuple[Combinations, BitMap]:
     """Count positions of a row space by a method other than reading their data.
 
     Raises:
         CorruptIndexError: a segment is damaged.
     """
-    if way is CountingWay.CODES:
+    if method is CountingWay.CODES:
         return by_codes(columns, bits)
-    if way is CountingWay.INTERSECTIONS:
+    if method is CountingWay.INTERSECTIONS:
         return by_intersections(columns, bits)
     first = columns[0]
     return (
@@ -253,8 +257,8 @@ def all_rows(column: PostedColumn, bits: BitMap) -> tuple[Combinations, BitMap]:
     truncated_rows = BitMap()
     if mask is not None:
         counts[mask] = 0
-        places, postings = column.postings()
-        truncated_rows = _rows_of(places, postings, mask, bits)
+        key_numbers, postings = column.postings()
+        truncated_rows = _rows_of(key_numbers, postings, mask, bits)
     codes = np.flatnonzero(counts)
     return Combinations([Coded(column.keys, codes, column.segments)], counts[codes]), truncated_rows
 
@@ -273,34 +277,34 @@ def by_intersections(columns: Sequence[SpaceColumn], bits: BitMap) -> tuple[Comb
     """Intersect the postings of each combination that occurs with the rows."""
     levels, truncated_rows = [], BitMap()
     for column in columns:
-        places, postings = column.postings()
+        key_numbers, postings = column.postings()
         mask = truncated(column.keys, column.key_type)
         if mask is not None:
-            truncated_rows |= _rows_of(places, postings, mask, bits)
-            postings = [p for p, short in zip(postings, mask[places].tolist(), strict=True) if not short]
-            places = places[~mask[places]]
-        levels.append((places, postings))
+            truncated_rows |= _rows_of(key_numbers, postings, mask, bits)
+            postings = [p for p, short in zip(postings, mask[key_numbers].tolist(), strict=True) if not short]
+            key_numbers = key_numbers[~mask[key_numbers]]
+        levels.append((key_numbers, postings))
     codes, counts = _intersected(levels, bits - truncated_rows if truncated_rows else bits)
     pairs = zip(columns, codes, strict=True)
     return Combinations([Coded(c.keys, of, c.segments) for c, of in pairs], counts), truncated_rows
 
 
-def _rows_of(places: Longs, postings: Sequence[BitMap], mask: Mask, bits: BitMap) -> BitMap:
+def _rows_of(key_numbers: Longs, postings: Sequence[BitMap], mask: Mask, bits: BitMap) -> BitMap:
     """Return the rows whose key is marked in `mask`."""
-    marked = zip(postings, mask[places].tolist(), strict=True)
+    marked = zip(postings, mask[key_numbers].tolist(), strict=True)
     return bits & BitMap.union(BitMap(), *(posting for posting, short in marked if short))
 
 
 def _intersected(levels: Sequence[tuple[Longs, Sequence[BitMap]]], bits: BitMap) -> tuple[list[Longs], Longs]:
     """Return the places of the postings of each combination that occurs, per level, and its row count."""
-    (places, postings), *deeper = levels
+    (key_numbers, postings), *deeper = levels
     if not deeper:
         counts = np.array([bits.intersection_cardinality(p) for p in postings], dtype=np.int64)
         occurring = np.flatnonzero(counts)
-        return [places[occurring]], counts[occurring]
+        return [key_numbers[occurring]], counts[occurring]
     codes: list[list[Longs]] = [[_NONE] for _ in levels]
     all_counts = [_NONE]
-    for place, posting in zip(places.tolist(), postings, strict=True):
+    for place, posting in zip(key_numbers.tolist(), postings, strict=True):
         rows = bits & posting
         if rows:
             inner, counts = _intersected(deeper, rows)
@@ -351,8 +355,8 @@ def by_codes(columns: Sequence[SpaceColumn], bits: BitMap) -> tuple[Combinations
     codes = unfold(counted.numbers, sizes)
     coded = np.logical_and.reduce([code > 0 for code in codes])
     pairs = zip(columns, codes, strict=True)
-    parts = [Coded(column.keys, code[coded] - 1, column.segments) for column, code in pairs]
-    return Combinations(parts, counted.counts[coded]), counted.short
+    coded_columns = [Coded(column.keys, code[coded] - 1, column.segments) for column, code in pairs]
+    return Combinations(coded_columns, counted.counts[coded]), counted.short
 
 
 def _most(columns: Sequence[SpaceColumn], sizes: Sequence[int], bits: BitMap) -> _Counted | None:

@@ -72,7 +72,7 @@ class Dictionary:
     """
 
     keys: pa.BinaryArray
-    places: Sequence[Longs]
+    codes: Sequence[Longs]
     _values: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
 
     @property
@@ -96,12 +96,12 @@ def of_segments(segments: Segments, column: str, key_type: str) -> Dictionary:
     """
     names = tuple(segment.name for segment in segments)
 
-    def made() -> tuple[Dictionary, int]:
+    def sized() -> tuple[Dictionary, int]:
         stored = [widen_keys(s.keys(column)[0], s.columns[column], key_type) for s in segments]
         all_keys = united(stored)
         return all_keys, all_keys.keys.nbytes + PER_VALUE * len(all_keys.keys)
 
-    return DICTIONARIES.get((column, key_type, names), made)
+    return DICTIONARIES.get((column, key_type, names), sized)
 
 
 def united(inputs: Sequence[pa.BinaryArray], in_order: bool = True) -> Dictionary:
@@ -111,9 +111,9 @@ def united(inputs: Sequence[pa.BinaryArray], in_order: bool = True) -> Dictionar
     """
     if len(inputs) == 1 and in_order:
         return Dictionary(inputs[0], [np.arange(len(inputs[0]))])
-    keys, places = distinct(pa.concat_arrays([NO_KEYS, *inputs]))
-    ends = np.cumsum([len(part) for part in inputs])[:-1]
-    return Dictionary(keys, np.split(places, ends))
+    keys, codes = distinct(pa.concat_arrays([NO_KEYS, *inputs]))
+    ends = np.cumsum([len(keys_of_input) for keys_of_input in inputs])[:-1]
+    return Dictionary(keys, np.split(codes, ends))
 
 
 def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Longs]:
@@ -122,8 +122,8 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
     Equal values are merged before keys are made; different values (0.0 and -0.0) may share a key.
     """
     encoded = pc.dictionary_encode(one_array(values), null_encoding="encode")
-    keys, places = distinct(full_keys(encoded.dictionary, key_type))
-    return keys, places[numpy_of(encoded.indices, dtype=np.int64)]
+    keys, codes = distinct(full_keys(encoded.dictionary, key_type))
+    return keys, codes[numpy_of(encoded.indices, dtype=np.int64)]
 
 
 def distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
@@ -141,7 +141,7 @@ def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArr
     types = part_types(key_type)
     if types is not None:
         pairs = zip(whole.flatten(), types, strict=True)
-        return join_parts([full_keys(part, type_) for part, type_ in pairs], key_type)
+        return join_parts([full_keys(field, type_) for field, type_ in pairs], key_type)
     return pc.cast(whole, pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
 
 
@@ -154,8 +154,8 @@ def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[A
     """Decode whole keys to Python values; text that is not UTF-8 gets replacement characters."""
     types = part_types(key_type)
     if types is not None:
-        parts = zip(split_parts(keys, key_type), types, column.type.fields, strict=True)
-        return list(zip(*(python_values(*part) for part in parts), strict=True))
+        fields = zip(split_parts(keys, key_type), types, column.type.fields, strict=True)
+        return list(zip(*(python_values(*field) for field in fields), strict=True))
     if key_type == "binary":
         python: list[Any] = keys.to_pylist()
         return python
@@ -174,8 +174,8 @@ def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:
     if len(keys) <= n:
         return np.arange(len(keys))
     null = np.flatnonzero(numpy_of(pc.is_null(keys)))[:n]
-    places = pc.select_k_unstable(keys, n - len(null), [("key", "ascending")]) if n > len(null) else []
-    return np.concatenate([null, np.asarray(places, dtype=np.int64)])
+    indexes = pc.select_k_unstable(keys, n - len(null), [("key", "ascending")]) if n > len(null) else []
+    return np.concatenate([null, np.asarray(indexes, dtype=np.int64)])
 
 
 def all_texts(keys: pa.BinaryArray) -> bool:
@@ -207,10 +207,10 @@ class Coded:
         """Drop the keys that no row has."""
         used = np.zeros(len(self.keys), dtype=np.bool_)
         used[self.codes] = True
-        places = np.flatnonzero(used)
-        if len(places) == len(self.keys):
+        used_codes = np.flatnonzero(used)
+        if len(used_codes) == len(self.keys):
             return self
-        return Coded(pc.take(self.keys, arrow_array(places)), (np.cumsum(used) - 1)[self.codes])
+        return Coded(pc.take(self.keys, arrow_array(used_codes)), (np.cumsum(used) - 1)[self.codes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,12 +231,14 @@ def fold(codes: Sequence[Longs], sizes: Sequence[int], counts: Longs | None) -> 
     Cost: one pass where combinations are few compared to rows, otherwise a sort.
     """
     if math.prod(max(1, size) for size in sizes) >= 1 << 62:
-        combinations, at = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        return [combinations[:, n] for n in range(len(sizes))], _sums(at.ravel(), counts, len(combinations))
+        combinations, inverse = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        return [combinations[:, n] for n in range(len(sizes))], _sums(
+            inverse.ravel(), counts, len(combinations)
+        )
     folded = np.zeros(len(codes[0]), dtype=np.int64)
-    for part, size in zip(codes, sizes, strict=True):
+    for column_codes, size in zip(codes, sizes, strict=True):
         folded *= size
-        folded += part
+        folded += column_codes
     numbers, sums = count_numbers(folded, math.prod(sizes), counts)
     return unfold(numbers, sizes), sums
 
@@ -264,11 +266,11 @@ def unfold(numbers: Longs, sizes: Sequence[int]) -> list[Longs]:
     return out[::-1]
 
 
-def _sums(at: Longs, counts: Longs | None, size: int) -> Longs:
+def _sums(groups: Longs, counts: Longs | None, size: int) -> Longs:
     if counts is None:
-        return np.bincount(at, minlength=size)
+        return np.bincount(groups, minlength=size)
     out = np.zeros(size, dtype=np.int64)
-    np.add.at(out, at, counts)
+    np.add.at(out, groups, counts)
     return out
 
 
@@ -280,29 +282,34 @@ def added_up(columns: Sequence[Coded], counts: Longs | None = None) -> Combinati
 
 def grouped_numbers(columns: Sequence[Numbered], key_types: Sequence[str]) -> Combinations:
     """Group rows by combination, where each column numbers its distinct values."""
-    known = [_keys_by_number(column, key_type) for column, key_type in zip(columns, key_types, strict=True)]
-    sizes = [len(keys) for keys, _ in known]
+    dictionaries = [
+        _keys_by_number(column, key_type) for column, key_type in zip(columns, key_types, strict=True)
+    ]
+    sizes = [len(keys) for keys, _ in dictionaries]
     if math.prod(sizes) >= 1 << 62:
         return added_up(
-            [Coded(keys, at[column.numbers]) for column, (keys, at) in zip(columns, known, strict=True)]
+            [
+                Coded(keys, key_codes[column.numbers])
+                for column, (keys, key_codes) in zip(columns, dictionaries, strict=True)
+            ]
         )
     folded = Folded(math.prod(sizes))
     for start in range(0, len(columns[0].numbers), CHUNK):
         chunk = np.zeros(1, dtype=np.int64)
-        for column, (keys, at) in zip(columns, known, strict=True):
-            chunk = chunk * len(keys) + at.take(column.numbers[start : start + CHUNK])
+        for column, (keys, key_codes) in zip(columns, dictionaries, strict=True):
+            chunk = chunk * len(keys) + key_codes.take(column.numbers[start : start + CHUNK])
         folded.add(chunk)
     numbers, counts = folded.counted()
-    pairs = zip(known, unfold(numbers, sizes), strict=True)
+    pairs = zip(dictionaries, unfold(numbers, sizes), strict=True)
     return Combinations([Coded(keys, codes) for (keys, _), codes in pairs], counts)
 
 
 def _keys_by_number(column: Numbered, key_type: str) -> tuple[pa.BinaryArray, Longs]:
     """Return the distinct keys, and by number the place of its key."""
-    keys, at = coded(column.values, key_type)
-    places = np.zeros(int(column.used[-1]) + 1 if len(column.used) else 1, dtype=np.int64)
-    places[column.used] = at
-    return keys, places
+    keys, key_codes = coded(column.values, key_type)
+    by_number = np.zeros(int(column.used[-1]) + 1 if len(column.used) else 1, dtype=np.int64)
+    by_number[column.used] = key_codes
+    return keys, by_number
 
 
 CHUNK = 1 << 17
@@ -333,17 +340,19 @@ class Folded:
 
 
 def holding(
-    columns: Iterable[Column | None], parts: Sequence[Column]
+    columns: Iterable[Column | None], columns_sought: Sequence[Column]
 ) -> Iterator[tuple[IndexedTuple, list[int]]]:
-    """Yield the tuples among some columns that have all of `parts`, and each part's place in the tuple.
+    """Yield the tuples among some columns that have all those sought, and the place of each in the tuple.
 
     Only tuples and parts in UTC count, because tuples hold the values of partition columns as in UTC.
     """
     for tuple_ in columns:
-        if isinstance(tuple_, IndexedTuple) and _in_utc([tuple_]) and _in_utc(parts):
-            places = [place for place in (_place(tuple_, part) for part in parts) if place is not None]
-            if len(places) == len(parts):
-                yield tuple_, places
+        if isinstance(tuple_, IndexedTuple) and _in_utc([tuple_]) and _in_utc(columns_sought):
+            field_numbers = [
+                place for place in (_place(tuple_, column) for column in columns_sought) if place is not None
+            ]
+            if len(field_numbers) == len(columns_sought):
+                yield tuple_, field_numbers
 
 
 def _in_utc(columns: Iterable[Column]) -> bool:
@@ -353,19 +362,19 @@ def _in_utc(columns: Iterable[Column]) -> bool:
 
 def _place(tuple_: IndexedTuple, column: Column) -> int | None:
     """Return the place of a column among the parts of a tuple; None if the tuple does not have it."""
-    for place, part in enumerate(tuple_.parts):
-        if isinstance(part, IndexedTerm) and isinstance(column, IndexedTerm):
-            if part.key == column.key:
+    for place, tuple_field in enumerate(tuple_.parts):
+        if isinstance(tuple_field, IndexedTerm) and isinstance(column, IndexedTerm):
+            if tuple_field.key == column.key:
                 return place
-        elif part.id == column.id:
+        elif tuple_field.id == column.id:
             return place
     return None
 
 
-def by_parts(tuples: Combinations, tuple_: IndexedTuple, places: Sequence[int]) -> Combinations:
+def by_parts(tuples: Combinations, tuple_: IndexedTuple, field_numbers: Sequence[int]) -> Combinations:
     """Add up the counts of tuples with the same values of some parts. Cost: a sort of each part's keys."""
     (column,) = tuples.columns
     used = column.of_used()
-    parts = split_parts(used.keys, key_type_of(tuple_.type))
-    keys = [distinct(parts[place]) for place in places]
+    fields = split_parts(used.keys, key_type_of(tuple_.type))
+    keys = [distinct(fields[place]) for place in field_numbers]
     return added_up([Coded(of_part, codes[used.codes]) for of_part, codes in keys], tuples.counts)

@@ -55,11 +55,11 @@ from tailbit.tables.model import Column
 
 
 def count_groups(
-    rows: Rows, columns: Sequence[Column], way: CountingWay | None = None, ordered: bool = True
+    rows: Rows, columns: Sequence[Column], method: CountingWay | None = None, ordered: bool = True
 ) -> Groups:
     """Count rows per combination of keys of some columns.
 
-    `way`: the method for rows with postings, by default the cheapest. `ordered`: False if groups by one
+    `method`: the method for rows with postings, by default the cheapest. `ordered`: False if groups by one
     column may come in any order, which may save a sort. Columns for which the condition allows a single value
     are not looked at.
 
@@ -68,13 +68,13 @@ def count_groups(
     """
     for column in columns:
         key_type_of_column(column)
-    keys = {column.id: rows.known_key(column) for column in columns} if way is None else {}
+    keys = {column.id: rows.known_key(column) for column in columns} if method is None else {}
     single = {id_: key for id_, key in keys.items() if key is not None}
     various = [column for column in columns if column.id not in single]
     if not single:
-        return _Grouping(rows, columns, way).groups(ordered)
+        return _Grouping(rows, columns, method).groups(ordered)
     if various:
-        groups = _Grouping(rows, various, way).groups()
+        groups = _Grouping(rows, various, method).groups()
     else:
         counts = np.full(1 if rows.count else 0, rows.count, dtype=np.int64)
         groups = Groups((), (), (), counts, [Step(CountingWay.RECORDED, rows.count, 0.0)])
@@ -96,8 +96,8 @@ class _InSpace(NamedTuple):
 class _Grouping:
     """One question's rows, grouped by some columns."""
 
-    def __init__(self, rows: Rows, columns: Sequence[Column], way: CountingWay | None) -> None:
-        self.rows, self.columns, self.way = rows, columns, way
+    def __init__(self, rows: Rows, columns: Sequence[Column], method: CountingWay | None) -> None:
+        self.rows, self.columns, self.method = rows, columns, method
         self.key_types = [key_type_of_column(column) for column in columns]
         self.steps: list[Step] = []
 
@@ -140,8 +140,8 @@ class _Grouping:
             begun = time.perf_counter()
             yield from self._by_data(reads)
             rows = sum(len(positions) for _, positions in reads)
-            way = CountingWay.DATA if stored else CountingWay.RECORDED
-            self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3))
+            method = CountingWay.DATA if stored else CountingWay.RECORDED
+            self.steps.append(Step(method, rows, (time.perf_counter() - begun) * 1e3))
 
     def _in_space(self, space: SpaceView, bits: BitMap, columns: Sequence[Column]) -> _InSpace:
         """Group the rows that postings can serve, and return the positions of the others."""
@@ -163,24 +163,24 @@ class _Grouping:
             for column in columns
         ]
         choice = choose(space, space_columns, served)
-        if self.way in choice.estimates:
-            choice = replace(choice, way=self.way)
-        if choice.way is CountingWay.DATA:
+        if self.method in choice.estimates:
+            choice = replace(choice, method=self.method)
+        if choice.method is CountingWay.DATA:
             return _InSpace(None, bits, [Step(CountingWay.DATA, choice.rows, None, choice)])
         begun = time.perf_counter()
-        groups, truncated = count(space, space_columns, served, choice.way)
+        groups, truncated = count(space, space_columns, served, choice.method)
         if int(groups.counts.sum()) + len(truncated) != len(served):
             reason = f"postings of {', '.join(serving)} do not hold all rows of row space {space.space}"
             raise CorruptIndexError(file=next(iter(serving.values()))[0].path, reason=reason)
         took = (time.perf_counter() - begun) * 1e3
-        return _InSpace(groups, unserved | truncated, [Step(choice.way, choice.rows, took, choice)])
+        return _InSpace(groups, unserved | truncated, [Step(choice.method, choice.rows, took, choice)])
 
     def _by_tuples(self, space: SpaceView, bits: BitMap, columns: Sequence[Column]) -> _InSpace:
         """Group rows by the postings of a tuple that holds the columns."""
-        for tuple_, places in holding((access.values for access in space.accesses), columns):
+        for tuple_, field_numbers in holding((access.values for access in space.accesses), columns):
             outcome = self._in_space(space, bits, [tuple_]) if tuple_ not in columns else _InSpace(None, bits)
             if outcome.groups is not None:
-                return outcome._replace(groups=by_parts(outcome.groups, tuple_, places))
+                return outcome._replace(groups=by_parts(outcome.groups, tuple_, field_numbers))
         return _InSpace(None, bits)
 
     def _by_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
@@ -239,7 +239,7 @@ def _merged(coded_columns: Sequence[Coded], column: Column, key_type: str) -> tu
     if coded_columns and many and all(of.segments for of in coded_columns):
         segments = [segment for of in coded_columns for segment in of.segments]
         dictionary = of_segments(segments, column.id, key_type)
-        places = iter(dictionary.places)
+        places = iter(dictionary.codes)
         codes = []
         for of in coded_columns:
             own = [next(places) for _ in of.segments]
@@ -248,7 +248,9 @@ def _merged(coded_columns: Sequence[Coded], column: Column, key_type: str) -> tu
     used = [of.of_used() for of in coded_columns]
     in_order = all(len(of.segments) <= 1 for of in coded_columns)
     dictionary = united([of.keys for of in used] or [NO_KEYS], in_order)
-    return dictionary, [places[of.codes] for places, of in zip(dictionary.places, used, strict=False)]
+    return dictionary, [
+        segment_codes[of.codes] for segment_codes, of in zip(dictionary.codes, used, strict=False)
+    ]
 
 
 _NONE = np.zeros(0, dtype=np.int64)

@@ -47,7 +47,7 @@ class Step:
     `took` is None if the rows of a row space are read together with others, in a later step.
     """
 
-    way: CountingWay
+    method: CountingWay
     rows: int | None
     took: float | None
     choice: Choice | None = None
@@ -56,7 +56,7 @@ class Step:
         """Return the step in a form that JSON can hold."""
         estimates = {} if self.choice is None else self.choice.estimates
         return {
-            "way": self.way.value,
+            "way": self.method.value,
             "row_space": None if self.choice is None else self.choice.space,
             "rows": self.rows,
             "estimates_ms": {method.value: round(ms, 3) for method, ms in estimates.items()},
@@ -119,10 +119,10 @@ class Groups:
     def most_frequent(self, n: int | None = None) -> Longs:
         """Return the groups by falling count, ties in key order; `n`: only the first ones."""
         if n is None or n >= len(self.counts):
-            places = np.arange(len(self.counts)) if self.ordered else order_with_nulls(self.keys_of())
+            order = np.arange(len(self.counts)) if self.ordered else order_with_nulls(self.keys_of())
         else:
-            places = self._first(n)
-        return places[np.argsort(-self.counts[places], kind="stable")]
+            order = self._first(n)
+        return order[np.argsort(-self.counts[order], kind="stable")]
 
     def _first(self, n: int) -> Longs:
         """Return the most frequent groups, in key order. Cost: no full sort."""
@@ -134,8 +134,8 @@ class Groups:
         if self.ordered:
             return np.sort(np.concatenate([over, ties[:missing]]))
         keys = self.keys_of()
-        places = np.concatenate([over, ties[first_in_order(pc.take(keys, arrow_array(ties)), missing)]])
-        return places[order_with_nulls(pc.take(keys, arrow_array(places)))]
+        first = np.concatenate([over, ties[first_in_order(pc.take(keys, arrow_array(ties)), missing)]])
+        return first[order_with_nulls(pc.take(keys, arrow_array(first)))]
 
 
 _GROUPS: Cache[tuple[object, ...], Groups] = Cache(share(2 / 64))
@@ -150,11 +150,11 @@ def recorded_groups(
     Cost: reading the counts; for parts of tuples, the first time also a sort of the keys of each part.
     """
     begun = time.perf_counter()
-    for column, places in _counted_columns(selection, columns, recorded):
+    for column, field_numbers in _counted_columns(selection, columns, recorded):
         key_type = key_type_of(column.type)
         counts = recorded.of(selection, column, key_type)
         if counts is not None:
-            groups = _groups(recorded, column, key_type, counts, places)
+            groups = _groups(recorded, column, key_type, counts, field_numbers)
             step = Step(CountingWay.RECORDED, None, (time.perf_counter() - begun) * 1e3)
             return replace(groups, columns=columns, steps=[step])
     return None
@@ -173,7 +173,7 @@ def _counted_columns(
 
 
 def _groups(
-    recorded: RecordedCounts, column: Column, key_type: str, counts: Counts, places: Sequence[int]
+    recorded: RecordedCounts, column: Column, key_type: str, counts: Counts, field_numbers: Sequence[int]
 ) -> Groups:
     """Return the groups by a column, or by parts of a tuple, cached until the index changes."""
 
@@ -181,11 +181,14 @@ def _groups(
         keys, rows = counts
         groups = Combinations([Coded(keys, np.arange(len(keys)))], rows)
         if isinstance(column, IndexedTuple):
-            groups = by_parts(groups, column, places)
-        dictionaries = [Dictionary(part.keys, []) for part in groups.columns]
-        codes = [part.codes for part in groups.columns]
+            groups = by_parts(groups, column, field_numbers)
+        dictionaries = [Dictionary(column_of_groups.keys, []) for column_of_groups in groups.columns]
+        codes = [column_of_groups.codes for column_of_groups in groups.columns]
         size = sum(array.nbytes for array in (*codes, groups.counts))
-        size += sum(part.keys.nbytes + PER_VALUE * len(part.keys) for part in groups.columns)
+        size += sum(
+            column_of_groups.keys.nbytes + PER_VALUE * len(column_of_groups.keys)
+            for column_of_groups in groups.columns
+        )
         return Groups((), dictionaries, codes, groups.counts), size
 
-    return _GROUPS.get((*recorded.stand, column.id, key_type, *places), added_up)
+    return _GROUPS.get((*recorded.stand, column.id, key_type, *field_numbers), added_up)

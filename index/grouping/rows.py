@@ -73,7 +73,7 @@ class Rows:
     @property
     def count(self) -> int:
         """Return the number of rows."""
-        return sum(len(bits) for _, bits in self.spaces) + sum(len(at) for _, at in self.loose)
+        return sum(len(bits) for _, bits in self.spaces) + sum(len(positions) for _, positions in self.loose)
 
     def reads(self) -> Iterator[Read]:
         """Yield all rows file by file, in the order in which a condition is rechecked and scanned."""
@@ -83,15 +83,19 @@ class Rows:
 
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[Read]:
         """Yield the positions of a row space file by file, for the files that have any."""
-        for number, at in space.split(bits, shared=True):
-            yield self.snapshot.files[number], at
+        for number, positions in space.split(bits, shared=True):
+            yield self.snapshot.files[number], positions
 
     def values_of(self, column: Column) -> ValueSet | None:
         """Return a value set that contains every row's value of a column, if the condition names one."""
-        parts = self.node.children if isinstance(self.node, And) else (self.node,)
-        for part in parts:
-            if isinstance(part, Leaf) and part.column.id == column.id and not part.true.complement:
-                return part.true
+        conjuncts = self.node.children if isinstance(self.node, And) else (self.node,)
+        for conjunct in conjuncts:
+            if (
+                isinstance(conjunct, Leaf)
+                and conjunct.column.id == column.id
+                and not conjunct.true.complement
+            ):
+                return conjunct.true
         return None
 
     def known_key(self, column: Column) -> bytes | None:

@@ -67,8 +67,8 @@ def image(term: IndexedTerm, arguments: ValueSet) -> Image:
 def _image(term: IndexedTerm, column: Column, spans: Sequence[Span], arguments: ValueSet) -> Image:
     if column.type.name == "string":
         characters = monotonic.prefix_length(term.expression)
-        parts = [monotonic.prefix_image(characters, span) for span in spans]
-        sure, possible = ([part[n] for part in parts] for n in (0, 1))
+        images = [monotonic.prefix_image(characters, span) for span in spans]
+        sure, possible = ([image[n] for image in images] for n in (0, 1))
         return ValueSet.of(sure, nulls=arguments.nulls), ValueSet.of(possible, nulls=arguments.nulls)
     if not isinstance(term.expression, Call):
         raise NotRising
@@ -133,15 +133,15 @@ class _Function:
             return None
         if not self.course.rising:
             raise NotRising
-        kept = slice(0, odd[-1] + 1) if at_start else slice(odd[0], None)
+        inside = slice(0, odd[-1] + 1) if at_start else slice(odd[0], None)
         if at_start:
             self.first = days[odd[-1]] + 1
         else:
             self.last = days[odd[0]] - 1
         low, high = self._values([self.first, self.last])
-        distinct = {value for value in values[kept] if value is not None}
+        distinct = {value for value in values[inside] if value is not None}
         alone = {v for v in distinct if low is not None and high is not None and not low <= v <= high}
-        return _Edges(days[kept], values[kept], frozenset(alone))
+        return _Edges(days[inside], values[inside], frozenset(alone))
 
     def _rank(self, value: Number) -> int:
         return ordered_int(value, "double") if self.double else int(value)
@@ -154,13 +154,15 @@ class _Function:
 
     def image(self, spans: Sequence[Span], arguments: ValueSet) -> Image:
         """Return the values that only arguments in the spans give, and all that these arguments may give."""
-        ranges = [found for span in spans if (found := self._ranks(span))]
-        near = {cut: self._near(cut) for found in ranges for cut in (found.start, found.stop)}
+        ranges = [range_ for span in spans if (range_ := self._ranks(span))]
+        near = {cut: self._near(cut) for range_ in ranges for cut in (range_.start, range_.stop)}
         ranks = sorted({rank for sides in near.values() for side in sides for rank in side})
-        known = dict(zip(ranks, self._values(ranks), strict=True)) if ranks else {}
-        parts = [self._interval(found, near, known) for found in ranges]
-        sure = ValueSet.of([part for part, _ in parts if part is not None], nulls=arguments.nulls)
-        possible = ValueSet.of([part for _, part in parts], nulls=arguments.nulls)
+        value_of = dict(zip(ranks, self._values(ranks), strict=True)) if ranks else {}
+        intervals = [self._interval(range_, near, value_of) for range_ in ranges]
+        sure = ValueSet.of(
+            [interval for interval, _ in intervals if interval is not None], nulls=arguments.nulls
+        )
+        possible = ValueSet.of([interval for _, interval in intervals], nulls=arguments.nulls)
         return (sure, possible) if self.edges is None else _at_edges(self.edges, arguments, sure, possible)
 
     def _ranks(self, span: Span) -> range:
@@ -180,19 +182,25 @@ class _Function:
             return [], []
         low, high = max(self.first, cut - _FAR_APART), min(self.last, cut + _FAR_APART)
         changes = changes_between(low + 1, high, self.course.zone) if self.course.zone else []
-        return [cut - 1, *(at - 1 for at in changes if at < cut)], [cut, *(at for at in changes if at > cut)]
+        return [cut - 1, *(change - 1 for change in changes if change < cut)], [
+            cut,
+            *(change for change in changes if change > cut),
+        ]
 
     def _interval(
         self,
         ranks: range,
         near: Mapping[int, tuple[list[int], list[int]]],
-        known: Mapping[int, Number | None],
+        value_of: Mapping[int, Number | None],
     ) -> tuple[Interval | None, Interval]:
         """Return the values that only arguments in a range give, and all that these arguments may give.
 
         The first is None where the function raises next to an end of the range: no value is sure there.
         """
-        start, stop = self._cut(near[ranks.start], known, True), self._cut(near[ranks.stop], known, False)
+        start, stop = (
+            self._cut(near[ranks.start], value_of, True),
+            self._cut(near[ranks.stop], value_of, False),
+        )
         low, high = (start, stop) if self.course.rising else (stop, start)
         first, last = (None if side is None else side.inner for side in (low, high))
         possible = Interval(first, first is not None, last, last is not None)
@@ -202,13 +210,13 @@ class _Function:
         return Interval(lo, lo_closed, hi, hi_closed), possible
 
     def _cut(
-        self, near: tuple[list[int], list[int]], known: Mapping[int, Number | None], begins: bool
+        self, near: tuple[list[int], list[int]], value_of: Mapping[int, Number | None], begins: bool
     ) -> _Cut | None:
         """Return the values on both sides of one end of a range; None at the ends of the domain.
 
         `near`: the arguments on both sides. `begins`: whether the range begins there.
         """
-        before, behind = ([known[rank] for rank in side] for side in near)
+        before, behind = ([value_of[rank] for rank in side] for side in near)
         if not before:
             return None
         rising = self.course.rising
@@ -218,10 +226,10 @@ class _Function:
 
 def _extreme(values: Sequence[Number | None], greatest: bool) -> Number | None:
     """Return the greatest or the least of some values; None if any of them is None."""
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    finite = [value for value in values if value is not None]
+    if len(finite) < len(values):
         return None
-    return (max if greatest else min)(known, key=_order)
+    return (max if greatest else min)(finite, key=_order)
 
 
 def _order(value: Number) -> int:
@@ -247,9 +255,11 @@ def _at_edges(edges: _Edges, arguments: ValueSet, sure: ValueSet, possible: Valu
     for day, value in zip(edges.days, edges.values, strict=True):
         if value is not None:
             inside.setdefault(value, []).append(arguments.contains(day))
-    whole = [v for v, held in inside.items() if all(held) and (v in edges.lonely or sure.contains(v))]
+    whole = [
+        v for v, memberships in inside.items() if all(memberships) and (v in edges.lonely or sure.contains(v))
+    ]
     held_too = [v for v in inside if v not in edges.lonely and possible.contains(v)]
-    touched = [*held_too, *(v for v, held in inside.items() if any(held))]
+    touched = [*held_too, *(v for v, memberships in inside.items() if any(memberships))]
     others = ValueSet.points(inside, complement=True, nulls=True)
     return (
         sure.intersect(others).union(ValueSet.points(whole)),
@@ -323,8 +333,12 @@ def pinned(leaves: Sequence[Leaf], term: IndexedTerm, *, raising_is_any: bool = 
     if raising_is_any and vector.failed.any():
         return None
     outcomes = canonical(vector.values, term.type)
-    kept = [value for value, failed in zip(outcomes, vector.failed.tolist(), strict=True) if not failed]
-    true = ValueSet.points((value for value in kept if value is not None), nulls=None in kept)
+    outcomes_not_raising = [
+        value for value, failed in zip(outcomes, vector.failed.tolist(), strict=True) if not failed
+    ]
+    true = ValueSet.points(
+        (value for value in outcomes_not_raising if value is not None), nulls=None in outcomes_not_raising
+    )
     read = {column.id for column in columns}
     text = " AND ".join(dict.fromkeys(leaf.text for leaf in leaves if leaf.column.id in read))
     return Leaf(term, true, true.inverse(), text)

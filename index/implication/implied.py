@@ -71,7 +71,7 @@ def implied(node: Node, term: IndexedTerm, *, stored: bool = False) -> Implied |
 
     Cost: for a leaf one evaluation of the term on the ends of its intervals, or on its values if it has few.
     """
-    return _cached(Asked(node, term), stored)
+    return _cached(TermOfNode(node, term), stored)
 
 
 def implies(node: Node, term: IndexedTerm) -> bool:
@@ -84,7 +84,7 @@ def implies(node: Node, term: IndexedTerm) -> bool:
     return implied(node, term) is not None
 
 
-class Asked(Generic[T]):
+class TermOfNode(Generic[T]):
     """A node, compared by identity, and a term, compared by its id and expression: the key of a cache."""
 
     def __init__(self, node: Node, term: T) -> None:
@@ -95,14 +95,14 @@ class Asked(Generic[T]):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Asked)
+            isinstance(other, TermOfNode)
             and other.node is self.node
             and (other.term is self.term or (other.term.id, other.term.key) == (self.term.id, self.term.key))
         )
 
 
 @lru_cache(maxsize=4096)
-def _cached(question: Asked[IndexedTerm], stored: bool) -> Implied | None:
+def _cached(question: TermOfNode[IndexedTerm], stored: bool) -> Implied | None:
     node, term = question.node, question.term
     zones = {column.id: column.zone for column in columns_in(term.expression)}
     if any(column.zone != zones.get(column.id, column.zone) for column in columns_of(node)):
@@ -120,12 +120,12 @@ class _Implication:
         self.term, self.stored = term, stored
         self.by_ranges = not stored or is_unvarying(term.expression)
         self.columns = {column.id for column in columns_in(term.expression)} | {term.id}
-        self.known: dict[int, Implied | None] = {}
+        self.memo: dict[int, Implied | None] = {}
 
     def of(self, node: Node) -> Implied | None:
-        if id(node) not in self.known:
-            self.known[id(node)] = self._of(node)
-        return self.known[id(node)]
+        if id(node) not in self.memo:
+            self.memo[id(node)] = self._of(node)
+        return self.memo[id(node)]
 
     def _of(self, node: Node) -> Implied | None:
         if isinstance(node, Constant):
@@ -145,28 +145,32 @@ class _Implication:
         return None if over is None else Implied(over, over)
 
     def _of_all(self, node: And) -> Implied | None:
-        parts = [self.of(child) for child in node.children]
-        known = [part for part in parts if part is not None]
-        if known and all(part is not None and part.exact for part in parts):
-            both = all_of(part.maybe for part in known)
+        implications = [self.of(child) for child in node.children]
+        present = [implication for implication in implications if implication is not None]
+        if present and all(implication is not None and implication.exact for implication in implications):
+            both = all_of(implication.maybe for implication in present)
             return Implied(both, both)
         leaves = [child for child in node.children if isinstance(child, Leaf)]
         several = self._pinned(leaves) if len(columns_in(self.term.expression)) > 1 else None
-        maybes = [part.maybe for part in known] + ([] if several is None else [several])
+        maybes = [implication.maybe for implication in present] + ([] if several is None else [several])
         if not maybes:
             return None
-        sures = [part.sure for part in parts if part is not None and part.sure is not None]
-        return Implied(all_of(sures) if len(sures) == len(parts) else None, all_of(maybes))
+        sures = [
+            implication.sure
+            for implication in implications
+            if implication is not None and implication.sure is not None
+        ]
+        return Implied(all_of(sures) if len(sures) == len(implications) else None, all_of(maybes))
 
     def _of_any(self, node: Or) -> Implied | None:
-        parts = [self.of(child) for child in node.children]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+        implications = [self.of(child) for child in node.children]
+        present = [implication for implication in implications if implication is not None]
+        if len(present) < len(implications):
             return None
-        maybe = any_of(part.maybe for part in known)
-        if all(part.exact for part in known):
+        maybe = any_of(implication.maybe for implication in present)
+        if all(implication.exact for implication in present):
             return Implied(maybe, maybe)
-        sures = [part.sure for part in known if part.sure is not None]
+        sures = [implication.sure for implication in present if implication.sure is not None]
         return Implied(any_of(sures) if sures else None, maybe)
 
     def _of_leaf(self, leaf: Leaf) -> Implied | None:
@@ -212,8 +216,8 @@ def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
     )
     (column,), others = columns_in(term.expression), arguments.inverse()
     touched = [outcome for values, outcome in outcomes if _has_value(values.intersect(arguments), column)]
-    left = [outcome for values, outcome in outcomes if _has_value(values.intersect(others), column)]
-    return ValueSet.union_of([o for o in touched if o not in left]), ValueSet.union_of(touched)
+    others_too = [outcome for values, outcome in outcomes if _has_value(values.intersect(others), column)]
+    return ValueSet.union_of([o for o in touched if o not in others_too]), ValueSet.union_of(touched)
 
 
 def _has_value(values: ValueSet, column: Column) -> bool:
@@ -242,21 +246,21 @@ def tuple_prefix(conjuncts: Sequence[Node], terms: Sequence[Column]) -> TuplePre
     Every conjunct that restricts a part of the prefix is served. The listed values have at most `MOST_VALUES`
     combinations; a part with more values is the last.
     """
-    parts = [_said(conjuncts, term) for term in terms]
+    restrictions = [_said(conjuncts, term) for term in terms]
     points: list[tuple[Value | None, ...]] = []
     room, last = MOST_VALUES, None
     used: list[_Said] = []
-    for number, (term, part) in enumerate(zip(terms, parts, strict=True)):
-        used.append(part)
-        followed = number + 1 < len(parts) and parts[number + 1].values is not None
-        listed = None if part.values is None else _listed(part.values, term, room, followed)
+    for number, (term, restriction) in enumerate(zip(terms, restrictions, strict=True)):
+        used.append(restriction)
+        followed = number + 1 < len(restrictions) and restrictions[number + 1].values is not None
+        listed = None if restriction.values is None else _listed(restriction.values, term, room, followed)
         if listed is None:
-            last = part.values
+            last = restriction.values
             break
         points.append(listed)
         room //= max(len(listed), 1)
-    served = {id(node): node for part in used for node in part.nodes}
-    exact = {id(node) for part in used for node in part.exact}
+    served = {id(node): node for restriction in used for node in restriction.nodes}
+    exact = {id(node) for restriction in used for node in restriction.exact}
     if not served:
         return None
     return TuplePrefix(tuple(points), last, tuple(served.values()), exact == served.keys())
@@ -271,9 +275,9 @@ class _Said(NamedTuple):
 
 
 def _said(conjuncts: Sequence[Node], term: Column) -> _Said:
-    known = [(node, said) for node in conjuncts if (said := _leaf(node, term)) is not None]
-    values = reduce(ValueSet.intersect, [leaf.true for _, (leaf, _) in known]) if known else None
-    return _Said(values, [node for node, _ in known], [node for node, (_, exact) in known if exact])
+    leaves = [(node, said) for node in conjuncts if (said := _leaf(node, term)) is not None]
+    values = reduce(ValueSet.intersect, [leaf.true for _, (leaf, _) in leaves]) if leaves else None
+    return _Said(values, [node for node, _ in leaves], [node for node, (_, exact) in leaves if exact])
 
 
 def _leaf(node: Node, term: Column) -> tuple[Leaf, bool] | None:

@@ -155,12 +155,12 @@ def _of_doubles(call: Call, y: Number) -> tuple[Number, Expression]:
     """Invert arithmetic of a double and a constant."""
     if call.type.name != "double":
         raise NotRising
-    left, right = call.args
-    if call.name in "+*" and isinstance(left, Literal):
-        left, right = right, left
-    if not isinstance(right, Literal) or not isinstance(right.value, float) or not math.isfinite(right.value):
+    lhs, rhs = call.args
+    if call.name in "+*" and isinstance(lhs, Literal):
+        lhs, rhs = rhs, lhs
+    if not isinstance(rhs, Literal) or not isinstance(rhs.value, float) or not math.isfinite(rhs.value):
         raise NotRising
-    constant = right.value
+    constant = rhs.value
     if call.name in "*/" and not constant > 0:
         raise NotRising
     apply: Callable[[float], float] = {
@@ -171,7 +171,7 @@ def _of_doubles(call: Call, y: Number) -> tuple[Number, Expression]:
     }[call.name]
     low, high = (ordered_int(end, "double") for end in (-math.inf, math.inf))
     place = first_reached(lambda rank: apply(float_at(rank)) >= y, low, high)
-    return float_at(min(place, high)) + 0.0, left
+    return float_at(min(place, high)) + 0.0, lhs
 
 
 def _date_trunc(call: Call, y: Number) -> tuple[Number, Expression]:
@@ -250,9 +250,9 @@ def _arithmetic(call: Call) -> tuple[bool, Expression]:
     """Return whether exact arithmetic with a constant reverses the order, and the operand that varies."""
     if call.type.name == "double":
         return _step_of_doubles(call)
-    left, right = call.args
-    swapped = isinstance(left, Literal)
-    operand, constant = (right, left) if swapped else (left, right)
+    lhs, rhs = call.args
+    swapped = isinstance(lhs, Literal)
+    operand, constant = (rhs, lhs) if swapped else (lhs, rhs)
     if not isinstance(constant, Literal) or not isinstance(constant.value, int):
         raise NotRising
     if call.name in ("+", "-"):

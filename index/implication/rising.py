@@ -82,7 +82,7 @@ class _Truths:
 
     def __init__(self, column: Column) -> None:
         self.column, self.textual = column, column.type.name == "string"
-        self.known: dict[int, Truth] = {}
+        self.memo: dict[int, Truth] = {}
         self.raising = ValueSet()
 
     def of(self, e: Expression) -> Truth:
@@ -91,18 +91,18 @@ class _Truths:
             return ValueSet.points([True]), ValueSet.points([False])
         if not isinstance(e, Call):
             raise NotRising
-        if id(e) not in self.known:
-            self.known[id(e)] = self._made(e)
-        return self.known[id(e)]
+        if id(e) not in self.memo:
+            self.memo[id(e)] = self._of_call(e)
+        return self.memo[id(e)]
 
-    def _made(self, e: Call) -> Truth:
+    def _of_call(self, e: Call) -> Truth:
         if e.name in _COMPARED:
             return self._compared(e.name, *e.args)
         if e.name == "in":
             true = self._one_of(*e.args)
             return true, ValueSet() if e.setting[0] else true.others()
         if e.name in ("and", "or"):
-            truths = [self.of(part) for part in e.args]
+            truths = [self.of(arg) for arg in e.args]
             trues, falses = [true for true, _ in truths], [false for _, false in truths]
             if e.name == "and":
                 return ValueSet.intersection_of(trues), ValueSet.union_of(falses)
@@ -120,28 +120,28 @@ class _Truths:
         raise NotRising
 
     def _one_of(self, value: Expression, *listed: Expression) -> ValueSet:
-        values = [known for item in listed if (known := _compared_with(value, item)) is not None]
+        values = [compared for item in listed if (compared := _compared_with(value, item)) is not None]
         if len(values) == len(listed):
             return ValueSet.points(values)
         return ValueSet.union_of([self._compared("=", value, item)[0] for item in listed])
 
-    def _compared(self, op: str, left: Expression, right: Expression) -> Truth:
-        if isinstance(left, Literal):
-            left, op, right = right, MIRRORED[op], left
-        if not isinstance(right, Literal):
+    def _compared(self, op: str, lhs: Expression, rhs: Expression) -> Truth:
+        if isinstance(lhs, Literal):
+            lhs, op, rhs = rhs, MIRRORED[op], lhs
+        if not isinstance(rhs, Literal):
             raise NotRising
-        constant = _compared_with(left, right)
+        constant = _compared_with(lhs, rhs)
         if constant is not None:
             true = ValueSet.of([COMPARED[op](constant, constant, True)])
             return true, true.inverse() if op == "<=>" else true.others()
-        low, high = self._ends(left, right.value)
-        edges = edge_days(left)
+        low, high = self._ends(lhs, rhs.value)
+        edges = edge_days(lhs)
         sides = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
         true = self._between(*(sides | {">": (high, None), ">=": (low, None)})[op])
         false = true.inverse() if op == "<=>" else true.others()
         if edges is None:
             return true, false
-        return self._at_edges(true, false, Call(op, (left, right), BOOLEAN), edges)
+        return self._at_edges(true, false, Call(op, (lhs, rhs), BOOLEAN), edges)
 
     def _at_edges(self, true: ValueSet, false: ValueSet, condition: Call, days: Longs) -> Truth:
         """Correct the truth at the ends of 32 bits, where the function falls: evaluate those days one by one.
@@ -153,11 +153,11 @@ class _Truths:
         vector = evaluate(condition, {self.column.id: given}, len(days))
         if vector.failed.any():
             self.raising = self.raising.union(_at_days(days[vector.failed]))
-        kept = _at_days(days).inverse()
+        inside = _at_days(days).inverse()
         outcomes = (vector.values, pc.invert(vector.values))
-        parts = [_at_days(days[is_set(outcome)]) for outcome in outcomes]
-        inner = [ValueSet.intersection_of([truth, kept]) for truth in (true, false)]
-        now_true, now_false = (ValueSet.union_of(pair) for pair in zip(inner, parts, strict=True))
+        edges = [_at_days(days[is_set(outcome)]) for outcome in outcomes]
+        inner = [ValueSet.intersection_of([truth, inside]) for truth in (true, false)]
+        now_true, now_false = (ValueSet.union_of(pair) for pair in zip(inner, edges, strict=True))
         return now_true, now_false
 
     def _ends(self, e: Expression, y: Value | None) -> tuple[End, End]:
@@ -241,17 +241,17 @@ def substituted(expression: Expression, terms: Sequence[IndexedTerm]) -> Express
     return _substituted(expression, {term.key: Ref(term) for term in terms}, {})
 
 
-def _substituted(e: Expression, terms: Mapping[str, Ref], known: dict[int, Expression]) -> Expression:
+def _substituted(e: Expression, terms: Mapping[str, Ref], memo: dict[int, Expression]) -> Expression:
     if not isinstance(e, Call):
         return terms.get(key_of(e), e) if isinstance(e, Ref) else e
-    if id(e) not in known:
-        known[id(e)] = terms.get(e.key) or _with_terms(e, terms, known)
-    return known[id(e)]
+    if id(e) not in memo:
+        memo[id(e)] = terms.get(e.key) or _with_terms(e, terms, memo)
+    return memo[id(e)]
 
 
-def _with_terms(e: Call, terms: Mapping[str, Ref], known: dict[int, Expression]) -> Call:
-    args = tuple(_substituted(arg, terms, known) for arg in e.args)
-    null_as = None if e.null_as is None else _with_terms(e.null_as, terms, known)
+def _with_terms(e: Call, terms: Mapping[str, Ref], memo: dict[int, Expression]) -> Call:
+    args = tuple(_substituted(arg, terms, memo) for arg in e.args)
+    null_as = None if e.null_as is None else _with_terms(e.null_as, terms, memo)
     if null_as is e.null_as and all(new is old for new, old in zip(args, e.args, strict=True)):
         return e
     return replace(e, args=args, null_as=null_as)
@@ -259,8 +259,8 @@ def _with_terms(e: Call, terms: Mapping[str, Ref], known: dict[int, Expression])
 
 def over_term(node: Computed, term: IndexedTerm) -> Node | None:
     """Return the condition with the term as its only column; None if the condition reads other columns."""
-    held, inverted = _as_held(node.expression, term)
-    expression = substituted(held, [term])
+    condition, inverted = _as_held(node.expression, term)
+    expression = substituted(condition, [term])
     if [column.id for column in columns_in(expression)] != [term.id]:
         return None
     true, false = (_inverse(node.true), _inverse(node.false)) if inverted else (node.true, node.false)
@@ -275,14 +275,14 @@ def _as_held(condition: Expression, term: IndexedTerm) -> tuple[Expression, bool
 
     Also return whether the outcome is inverted. A condition that the term does not hold is returned as it is.
     """
-    asked, held = _without_not(condition), _without_not(term.expression)
-    inverted = asked[1] != held[1]
-    if isinstance(asked[0], Call) and asked[0].name in MIRRORED and len(asked[0].args) == 2:
-        name, sides = asked[0].name, asked[0].args
+    question, stored = _without_not(condition), _without_not(term.expression)
+    inverted = question[1] != stored[1]
+    if isinstance(question[0], Call) and question[0].name in MIRRORED and len(question[0].args) == 2:
+        name, sides = question[0].name, question[0].args
         same = [(name, sides, inverted), (MIRRORED[name], sides[::-1], inverted)]
         same += [(_OPPOSITE[op], args, not inverted) for op, args, _ in same if op in _OPPOSITE]
         for op, args, other in same:
-            if Call(op, args, BOOLEAN).key == key_of(held[0]):
+            if Call(op, args, BOOLEAN).key == key_of(stored[0]):
                 return term.expression, other
     return condition, False
 

@@ -101,7 +101,7 @@ class Filters:
             ValueError: a filter has no whole blocks.
         """
         blocks = _blocks(table)
-        data = b"".join(part for part in table["filter"].to_pylist() if part)
+        data = b"".join(filter_ for filter_ in table["filter"].to_pylist() if filter_)
         units, rows = (numpy_of(table[name], dtype=np.int64) for name in ("unit", "rows"))
         words = np.frombuffer(data, dtype="<u4").reshape(-1, bloom.WORDS)
         return cls(table["footer"].combine_chunks(), units, rows, np.cumsum(blocks) - blocks, blocks, words)
@@ -109,24 +109,24 @@ class Filters:
     def may_hold(self, hashes: Hashes) -> Mask:
         """Return, per row, whether its row group may hold one of the hashed values."""
         may: Mask = self.blocks == 0
-        left = np.flatnonzero(~may)
-        starts, blocks = self.starts[left], self.blocks[left]
-        held = np.zeros(len(left), dtype=np.bool_)
-        for at in range(len(hashes)):
-            masks = bloom.masks_of(hashes[at : at + 1])
-            words = self.words[starts + bloom.blocks_of(hashes[at], blocks)]
-            held |= (words & masks == masks).all(axis=1)
-        may[left] = held
+        unsure = np.flatnonzero(~may)
+        starts, blocks = self.starts[unsure], self.blocks[unsure]
+        may_be_there = np.zeros(len(unsure), dtype=np.bool_)
+        for number in range(len(hashes)):
+            masks = bloom.masks_of(hashes[number : number + 1])
+            words = self.words[starts + bloom.blocks_of(hashes[number], blocks)]
+            may_be_there |= (words & masks == masks).all(axis=1)
+        may[unsure] = may_be_there
         return may
 
     def hold(self, numbers: Longs, hashes: Hashes) -> Mask:
         """Return, per hash, whether a filter in rows `numbers` may hold it; True if a row has no filter."""
-        held: Mask = np.full(len(hashes), bool((self.blocks[numbers] == 0).any()))
+        may_be_there: Mask = np.full(len(hashes), bool((self.blocks[numbers] == 0).any()))
         for number in numbers.tolist():
             start, blocks = int(self.starts[number]), int(self.blocks[number])
             if blocks:
-                held |= bloom.Bloom(self.words[start : start + blocks]).may_hold(hashes)
-        return held
+                may_be_there |= bloom.Bloom(self.words[start : start + blocks]).may_hold(hashes)
+        return may_be_there
 
 
 def _blocks(table: pa.Table) -> Longs:
@@ -139,7 +139,7 @@ def _blocks(table: pa.Table) -> Longs:
     return blocks
 
 
-_HELD: Cache[tuple[str, frozenset[str], str, str], Filters] = Cache(share(1 / 32))
+_FILTERS: Cache[tuple[str, frozenset[str], str, str], Filters] = Cache(share(1 / 32))
 """The filters that this process has read: by the root of the index, its files, column and key type."""
 
 
@@ -157,7 +157,7 @@ class BloomFilters:
         """
         key_type = key_type_of(column.type)
         key = str(self._storage.root), self.paths, column.id, key_type
-        return _HELD.get(key, lambda: self._read(column.id, key_type))
+        return _FILTERS.get(key, lambda: self._read(column.id, key_type))
 
     def table(self, path: str, column: str) -> pa.Table:
         """Return the rows of a column in one index file."""
@@ -189,7 +189,7 @@ class BloomAccess(Access):
 
     definition: Definition
     filters: BloomFilters
-    places: RecordedPlaces
+    recorded_files: RecordedPlaces
     columns: frozenset[str]
     _placed: dict[tuple[SpaceView, str], _Placed] = field(default_factory=dict)
 
@@ -219,8 +219,8 @@ class BloomAccess(Access):
 
     def _place(self, filters: Filters, space: SpaceView) -> _Placed:
         built = np.array([self.definition.id in built for built in space.column_sets], dtype=bool)
-        at = self.places.rows_at(space)
-        footers = pc.take(in_one(self.places.recorded["footer"]), arrow_array(at, mask=at < 0))
+        rows = self.recorded_files.rows_at(space)
+        footers = pc.take(in_one(self.recorded_files.recorded["footer"]), arrow_array(rows, mask=rows < 0))
         return _Placed.of(filters, space, footers, built[space.posted])
 
 
@@ -260,14 +260,14 @@ class _Placed(NamedTuple):
         total = np.bincount(owners, weights=rows, minlength=len(every) + 1).astype(np.int64)
         total[owners[units != np.arange(len(units)) - starts[owners]]] = -1
         files = numpy_of(filled(pc.index_in(footers, value_set=every), len(every)), dtype=np.int64)
-        known = built & (total[files] == space.rows)
-        many = np.where(known, counts[files], 0)
+        complete = built & (total[files] == space.rows)
+        many = np.where(complete, counts[files], 0)
         before = np.repeat(np.cumsum(many) - many, many)
         groups = np.repeat(starts[files], many) + np.arange(len(before)) - before
         ends = np.cumsum(rows[groups])
         begins = ends - rows[groups]
         bases = np.repeat(space.bases, many) + begins - begins[before]
-        unknown = claims(space.bases[~known], space.rows[~known])
+        unknown = claims(space.bases[~complete], space.rows[~complete])
         return cls(order, firsts, groups, bases, rows[groups], unknown)
 
     def judged(self, may: Mask) -> Mask:
@@ -343,14 +343,14 @@ NO_HASHES: Hashes = np.zeros(0, dtype=np.uint64)
 
 def hashes_of_keys(keys: pa.BinaryArray) -> Hashes:
     """Return the hashes of keys, none of them null."""
-    _, places, data = keys.buffers()
-    if not len(keys) or places is None:
+    _, offsets, data = keys.buffers()
+    if not len(keys) or offsets is None:
         return NO_HASHES
-    ends = np.frombuffer(places, np.int32, len(keys) + 1, 4 * keys.offset)
+    ends = np.frombuffer(offsets, np.int32, len(keys) + 1, 4 * keys.offset)
     return bloom.hashes_of_bytes(ends.astype(np.int64), np.frombuffer(data or b"", np.uint8))
 
 
-def kept(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:
+def needed(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:
     """Return the rows of some footers and columns, sorted, without duplicates."""
     named = pc.is_in(rows["column"], value_set=pa.array(sorted(columns), pa.string()))
     rows = sort(rows.filter(pc.and_(named, pc.is_in(rows["footer"], value_set=footers))), SORTED_BY)
@@ -358,9 +358,9 @@ def kept(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:
     seen: set[tuple[object, ...]] = set()
     first = np.ones(len(rows), dtype=np.bool_)
     # Only rows of one row group of one footer can be equal, so no other filters become objects.
-    for at in np.flatnonzero(again | np.append(again[1:], False)[: len(again)]).tolist():
-        row = tuple(rows[name][at].as_py() for name in SCHEMA.names)
-        first[at] = row not in seen
+    for row_number in np.flatnonzero(again | np.append(again[1:], False)[: len(again)]).tolist():
+        row = tuple(rows[name][row_number].as_py() for name in SCHEMA.names)
+        first[row_number] = row not in seen
         seen.add(row)
     return rows if first.all() else rows.filter(arrow_array(first))
 
@@ -378,8 +378,8 @@ def grouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for _, own in groupby(whole, key=lambda table: table["column"][0].as_py()):
         rows = pa.concat_tables(own).combine_chunks()
         sizes = numpy_of(pc.fill_null(pc.binary_length(rows["filter"]), 0), dtype=np.int64)
-        parts = np.cumsum(sizes) // GROUP_BYTES
-        cuts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(rows)]
+        groups = np.cumsum(sizes) // GROUP_BYTES
+        cuts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(rows)]
         yield from (rows.slice(low, high - low) for low, high in pairwise(cuts))
 
 
@@ -430,11 +430,11 @@ class BloomFilterKind(Kind["BloomFilters"]):
         if not definitions:
             return ()
         try:
-            places = RecordedPlaces(view.reader(FILES).table())
+            recorded_files = RecordedPlaces(view.reader(FILES).table())
         except CorruptIndexError:
             return ()
         return [
-            BloomAccess(definition, view.reader(self), places, _ids([definition]))
+            BloomAccess(definition, view.reader(self), recorded_files, _ids([definition]))
             for definition in definitions
         ]
 
@@ -463,9 +463,9 @@ class BloomFilterKind(Kind["BloomFilters"]):
         """Write the filters that are still needed: a claimed file has the footer, a definition the column."""
         footers, named = view.reader(FILES).footers(), _ids(self.definitions(view))
         inputs = [self.batches(view.storage, path) for path in group.inputs]
-        held = pa.concat_arrays([pa.array([], pa.string()), *self._footers(view, group.inputs)])
-        gone = held.filter(pc.invert(pc.is_in(held, value_set=footers)))
-        rows = (kept(part, footers, named) for part in aligned(inputs, ["column"]))
+        stored = pa.concat_arrays([pa.array([], pa.string()), *self._footers(view, group.inputs)])
+        gone = stored.filter(pc.invert(pc.is_in(stored, value_set=footers)))
+        rows = (needed(batch, footers, named) for batch in aligned(inputs, ["column"]))
         files = self.write_stream(view.storage, rows)
         return Merged(tuple(files), forgotten=frozenset(gone.to_pylist()))
 
@@ -483,9 +483,11 @@ class BloomFilterKind(Kind["BloomFilters"]):
         """Yield the filters that lack a value of a sampled data file."""
         definitions = self.definitions(view)
         filters, ids = view.reader(self), {definition.id for definition in definitions}
-        mine = view.reader(FILES).built(source.slices, ids) if ids else []
-        for slice_, record in files.sample(mine, _SAMPLED):
-            named = _ids([made for made in definitions if made.id in record.built])
+        built = view.reader(FILES).built(source.slices, ids) if ids else []
+        for slice_, record in files.sample(built, _SAMPLED):
+            named = _ids(
+                [built_definition for built_definition in definitions if built_definition.id in record.built]
+            )
             for column in source.columns:
                 if column.id in named and stored_type(column) and not source.is_gone(slice_):
                     yield from _lacking(filters, record.footer, slice_, source, column)
@@ -502,8 +504,8 @@ def _lacking(
     A column whose key type has changed since is skipped.
     """
     where = f"Bloom filters of {column.label} in {slice_.path}"
-    blamed, held = min(filters.paths, default=""), filters.of(column)
-    own = numpy_of(pc.equal(held.footers, footer))
+    blamed, column_filters = min(filters.paths, default=""), filters.of(column)
+    own = numpy_of(pc.equal(column_filters.footers, footer))
     if not own.any():
         return
     key_type = key_type_of(column.type)
@@ -512,7 +514,7 @@ def _lacking(
         for table in parquet_rows.fetch(source.storage, slice_, [column], None)
     ]
     every = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]))
-    if not held.hold(np.flatnonzero(own), every).all():
+    if not column_filters.hold(np.flatnonzero(own), every).all():
         yield Problem(where, "they do not hold a value of the file", Blame.FILE, blamed)
 
 

@@ -68,7 +68,7 @@ _FIELDS = tuple(field.name for field in fields(FileRecord))
 _NAMES = tuple("columns" if name == "built" else name for name in _FIELDS)
 """The columns of the rows in the order of a record's fields; column `columns` holds the field `built`."""
 
-_PLACES = {name: place for place, name in enumerate(_FIELDS)}
+_FIELD_NUMBERS = {name: place for place, name in enumerate(_FIELDS)}
 _values_of = attrgetter(*_FIELDS)
 
 
@@ -97,16 +97,16 @@ def stamped_rows(rows: pa.Table, seq: int) -> pa.Table:
 
     No object per row is built.
     """
-    at = rows.column_names.index("seq")
-    return rows.set_column(at, "seq", pa.repeat(arrow_scalar(seq, pa.int64()), len(rows)))
+    column = rows.column_names.index("seq")
+    return rows.set_column(column, "seq", pa.repeat(arrow_scalar(seq, pa.int64()), len(rows)))
 
 
 def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
     """Remove columns from rows of kind `files`; return only the changed rows. Cost: vectorised."""
     codes, posted = column_sets(rows["columns"])
-    left = [[column for column in columns if column not in gone] for columns in posted]
-    touched = arrow_array([len(a) != len(b) for a, b in zip(posted, left, strict=True)], pa.bool_())
-    stripped = arrow_array(left, rows["columns"].type).take(codes)
+    remaining = [[column for column in columns if column not in gone] for columns in posted]
+    touched = arrow_array([len(a) != len(b) for a, b in zip(posted, remaining, strict=True)], pa.bool_())
+    stripped = arrow_array(remaining, rows["columns"].type).take(codes)
     rows = rows.set_column(rows.column_names.index("columns"), "columns", stripped)
     return pc.filter(rows, pc.take(touched, codes))
 
@@ -134,7 +134,7 @@ def _changed(record: FileRecord, **values: Any) -> FileRecord:
     """
     every = list(_values_of(record))
     for name, value in values.items():
-        every[_PLACES[name]] = value
+        every[_FIELD_NUMBERS[name]] = value
     return FileRecord(*every)
 
 
@@ -158,7 +158,7 @@ def _codes(paths: pa.ChunkedArray) -> npt.NDArray[Any]:
     return numpy_of(pc.dictionary_encode(in_one(paths)).indices)
 
 
-_PART = 1 << 14
+_PIECE = 1 << 14
 """Number of paths that are held as Python strings at a time."""
 
 
@@ -172,11 +172,11 @@ class FoundRows:
         """Return the row of a path, or None. Cost: a binary search; at first, one pass over all paths."""
         hashes, order = self._by_hash
         number = hash(path)
-        for at in range(bisect_left(hashes, number), len(hashes)):
-            if hashes[at] != number:
+        for place in range(bisect_left(hashes, number), len(hashes)):
+            if hashes[place] != number:
                 break
-            if self._paths[order[at]].as_py() == path:
-                return order[at]
+            if self._paths[order[place]].as_py() == path:
+                return order[place]
         return None
 
     def space_of(self, row: int) -> str | None:
@@ -198,9 +198,9 @@ class FoundRows:
     def _by_hash(self) -> tuple[Sequence[int], Sequence[int]]:
         """Return the hashes of the paths, ascending, and the row of each, as numbers of Python."""
         hashes = np.empty(len(self._paths), dtype=np.int64)
-        for start in range(0, len(hashes), _PART):
-            part = self._paths.slice(start, _PART).to_pylist()
-            hashes[start : start + len(part)] = np.fromiter(map(hash, part), np.int64, len(part))
+        for start in range(0, len(hashes), _PIECE):
+            piece = self._paths.slice(start, _PIECE).to_pylist()
+            hashes[start : start + len(piece)] = np.fromiter(map(hash, piece), np.int64, len(piece))
         order = np.argsort(hashes, kind="stable").astype(np.int32)
         return hashes[order].data, order.data
 
@@ -227,10 +227,10 @@ class NewerClaims:
         for record in records:
             self.note(record, None)
 
-    def note(self, record: FileRecord, known: FileRecord | None) -> None:
-        """Add the newest record of a path; `known`: the newer record that it replaces, else None."""
+    def note(self, record: FileRecord, replaced: FileRecord | None) -> None:
+        """Add the newest record of a path; `replaced`: the newer record that it replaces, else None."""
         path, space = record.path, record.space
-        before = self._space_of_row(path) if known is None else known.space
+        before = self._space_of_row(path) if replaced is None else replaced.space
         if before is not None:
             self._paths.get(before, set()).discard(path)
             self._count(before, -1)
@@ -247,9 +247,9 @@ class NewerClaims:
         return None if row is None else self._rows.space_of(row)
 
     def _count(self, space: str, more: int) -> None:
-        left = self.counts.get(space, 0) + more
-        if left:
-            self.counts[space] = left
+        count = self.counts.get(space, 0) + more
+        if count:
+            self.counts[space] = count
         else:
             # Each small commit creates a row space and a merge empties it, so empty entries would pile up.
             del self.counts[space]
@@ -337,28 +337,28 @@ class RecordedFiles:
             self.table()
             self._fold(rows)
         else:
-            known = ((record, self.get(record.path)) for record in files_from_arrow(rows))
-            self.extend([record for record, old in known if old is None or old.seq <= record.seq])
+            pairs = ((record, self.get(record.path)) for record in files_from_arrow(rows))
+            self.extend([record for record, old in pairs if old is None or old.seq <= record.seq])
 
     def get_all(self, paths: Iterable[str]) -> list[FileRecord]:
         """Return the records of some paths, in no order, without paths never recorded. Cost: one take."""
         paths = list(paths)
         newer = [self._newer[path] for path in paths if path in self._newer]
-        at = (self._rows.get(path) for path in paths if path not in self._newer)
-        rows = [row for row in at if row is not None]
+        base_rows = (self._rows.get(path) for path in paths if path not in self._newer)
+        rows = [row for row in base_rows if row is not None]
         return newer + files_from_arrow(self._base.take(np.array(rows, dtype=np.int64)))
 
     def claims(self, space: str) -> list[FileRecord]:
         """Return the records that claim a range of a row space, by base."""
-        kept = files_from_arrow(self._claiming(space))
-        records = [record for record in kept if record.path not in self._newer]
+        in_base = files_from_arrow(self._claiming(space))
+        records = [record for record in in_base if record.path not in self._newer]
         records += [self._newer[path] for path in self._newer_claims().of(space)]
         return sorted(records, key=lambda record: record.base or 0)
 
     def claimed_rows(self, space: str) -> int:
         """Return the total rows of all claims of a row space."""
-        kept = self._claiming(space).select(["path", "rows"]).to_pylist()
-        total = sum(row["rows"] for row in kept if row["path"] not in self._newer)
+        in_base = self._claiming(space).select(["path", "rows"]).to_pylist()
+        total = sum(row["rows"] for row in in_base if row["path"] not in self._newer)
         return int(total) + sum(self._newer[path].rows for path in self._newer_claims().of(space))
 
     def claim_counts(self) -> Mapping[str, int]:
@@ -396,7 +396,9 @@ class RecordedFiles:
         codes, posted = column_sets(claimed["columns"])
         files = np.bincount(numpy_of(codes, dtype=np.int64), minlength=len(posted)).tolist()
         return {
-            c: bare + sum(n for n, held in zip(files, posted, strict=True) if c not in held) for c in columns
+            c: bare
+            + sum(n for n, columns_of_set in zip(files, posted, strict=True) if c not in columns_of_set)
+            for c in columns
         }
 
     def errors(self) -> dict[str, int]:
@@ -411,8 +413,8 @@ class RecordedFiles:
         Cost: one pass over all files.
         """
         rows = self.table()
-        left, claimed = (pc.is_valid(self._base[name]) for name in ("left", "space"))
-        away = pc.or_(pc.or_(left, claimed), pc.or_(rows["counted"], pc.is_null(rows["error"])))
+        leaving, claimed = (pc.is_valid(self._base[name]) for name in ("left", "space"))
+        away = pc.or_(pc.or_(leaving, claimed), pc.or_(rows["counted"], pc.is_null(rows["error"])))
         return list(pc.filter(rows, pc.invert(away))["path"].to_pylist())
 
     def mostly_unreachable(self, earliest: int) -> set[str]:
@@ -455,13 +457,13 @@ class RecordedPlaces:
 
         Cost: vectorised; the first time, one pass over all files.
         """
-        known = self._by_space.get(space.space)
-        if known is None:
+        claims = self._by_space.get(space.space)
+        if claims is None:
             return np.full(len(space.bases), -1, dtype=np.int64)
-        bases, rows = known
-        at = np.minimum(np.searchsorted(bases, space.bases), len(bases) - 1)
+        bases, rows = claims
+        claim_numbers = np.minimum(np.searchsorted(bases, space.bases), len(bases) - 1)
         # A file without rows begins where the next one does.
-        return np.where((bases[at] == space.bases) & (space.rows > 0), rows[at], -1)
+        return np.where((bases[claim_numbers] == space.bases) & (space.rows > 0), rows[claim_numbers], -1)
 
     @once
     def _by_space(self) -> dict[str, tuple[Longs, Longs]]:
@@ -477,8 +479,8 @@ class RecordedPlaces:
         order = np.lexsort((bases, codes))
         cuts = np.flatnonzero(np.diff(codes[order])) + 1
         names = pc.take(spaces.dictionary, arrow_array(codes[order][np.r_[0, cuts]])).to_pylist()
-        parts = zip(np.split(bases[order], cuts), np.split(own[order], cuts), strict=True)
-        return dict(zip(names, parts, strict=True))
+        claims = zip(np.split(bases[order], cuts), np.split(own[order], cuts), strict=True)
+        return dict(zip(names, claims, strict=True))
 
 
 class FilesKind(Kind[RecordedFiles]):
@@ -489,8 +491,8 @@ class FilesKind(Kind[RecordedFiles]):
 
     def reader(self, view: View) -> RecordedFiles:
         """Return the newest record of every file. Cost: reads all live files of this kind."""
-        parts = self.read_all(view)
-        return RecordedFiles(pa.concat_tables([no_rows(SCHEMA), *parts]))
+        tables = self.read_all(view)
+        return RecordedFiles(pa.concat_tables([no_rows(SCHEMA), *tables]))
 
     def renewed(
         self, reader: RecordedFiles, view: View, added: Sequence[IndexFile], removed: Sequence[str]

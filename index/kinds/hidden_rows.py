@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-_HELD: Cache[tuple[str, str, int], dict[str, bytes]] = Cache(share(1 / 64))
+_IDENTITIES: Cache[tuple[str, str, int], dict[str, bytes]] = Cache(share(1 / 64))
 """Serialized bitmaps of hidden rows that this process has read, by root of the index, file and row group."""
 
 _OTHERS = "the rows in the index are not those that the source hides"
@@ -71,8 +71,8 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         current = None if in_use is None else arrow_array(list(in_use), pa.string())
         forgotten: set[str] = set()
         inputs = [self.batches(view.storage, path) for path in group.inputs]
-        kept = (_distinct(rows, current, forgotten) for rows in aligned(inputs, self.sorted_by))
-        written = self.write_stream(view.storage, kept)
+        batches = (_distinct(rows, current, forgotten) for rows in aligned(inputs, self.sorted_by))
+        written = self.write_stream(view.storage, batches)
         return Merged(tuple(written), forgotten=frozenset(forgotten))
 
     def in_use(self, view: View) -> Iterable[str]:
@@ -84,11 +84,11 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
 
         Hidden rows whose file is gone from an older version are skipped.
         """
-        kept = view.reader(self)
+        stored = view.reader(self)
         for identity, rows in source.hidden.items():
             where = f"hidden rows {identity}"
             try:
-                known_rows = kept.get(identity)
+                known_rows = stored.get(identity)
                 if known_rows is not None and known_rows != rows():
                     yield Problem(where, _OTHERS, Blame.HIDDEN)
             except CorruptIndexError as damage:
@@ -110,9 +110,9 @@ HIDDEN_ROWS = HiddenRowsKind()
 
 def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> pa.Table:
     if current is not None:
-        kept = pc.is_in(rows["id"], value_set=current)
-        forgotten.update(pc.filter(rows["id"], pc.invert(kept)).to_pylist())
-        rows = pc.filter(rows, kept)
+        is_current = pc.is_in(rows["id"], value_set=current)
+        forgotten.update(pc.filter(rows["id"], pc.invert(is_current)).to_pylist())
+        rows = pc.filter(rows, is_current)
     codes = numpy_of(pc.dictionary_encode(rows["id"].combine_chunks()).indices)
     first = np.unique(codes, return_index=True)[1]
     rows = pc.take(rows, arrow_array(first))
@@ -161,7 +161,7 @@ class KnownHiddenRows:
 
     def _group(self, path: str, group: int) -> dict[str, bytes]:
         key = str(self._view.storage.root), path, group
-        return _HELD.get(key, lambda: self._read(path, group))
+        return _IDENTITIES.get(key, lambda: self._read(path, group))
 
     def _read(self, path: str, group: int) -> tuple[dict[str, bytes], int]:
         with reading(path), open_index_file(self._view.storage, path) as file:

@@ -88,10 +88,10 @@ def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
 
     Statistics exclude the others; row groups without statistics are returned.
     """
-    at = metadata.schema.names.index(column)
+    leaf = metadata.schema.names.index(column)
     groups = []
     for group in range(metadata.num_row_groups):
-        stats = metadata.row_group(group).column(at).statistics
+        stats = metadata.row_group(group).column(leaf).statistics
         if stats is None or not stats.has_min_max or stats.min <= value <= stats.max:
             groups.append(group)
     return groups
@@ -105,8 +105,8 @@ def read_groups(storage: Storage, path: str, column: str, value: str, columns: S
     """
     with reading(path), open_index_file(storage, path) as file:
         groups = row_groups(file.metadata, column, value)
-        known = [name for name in columns if name in file.schema_arrow.names]
-        return file.read_row_groups(groups, columns=known)
+        present = [name for name in columns if name in file.schema_arrow.names]
+        return file.read_row_groups(groups, columns=present)
 
 
 FAN_IN = 8
@@ -355,7 +355,7 @@ class Kind(ABC, Generic[R]):
         """
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         by = self.sorted_by
-        rows = (sort(part, by) for part in aligned(inputs, by)) if by else chain.from_iterable(inputs)
+        rows = (sort(batch, by) for batch in aligned(inputs, by)) if by else chain.from_iterable(inputs)
         return Merged(tuple(self.write_stream(view.storage, rows)))
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:

@@ -44,8 +44,8 @@ class LedgerKind(Kind["Ledger | None"]):
 
     def reader(self, view: View) -> Ledger | None:
         """Return the newest record. Cost: reads the live file, which has few rows."""
-        parts = self.read_all(view)
-        return ledger_from_arrow(pa.concat_tables([no_rows(self.schema), *parts]))
+        tables = self.read_all(view)
+        return ledger_from_arrow(pa.concat_tables([no_rows(self.schema), *tables]))
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Return no groups: each commit replaces the previous file."""

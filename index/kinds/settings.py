@@ -85,8 +85,8 @@ class SettingsKind(Kind[pa.Table]):
 
     def reader(self, view: View) -> pa.Table:
         """Return all rows; none if the table is not an index."""
-        parts = self.read_all(view)
-        return pa.concat_tables([no_rows(self.schema), *parts])
+        tables = self.read_all(view)
+        return pa.concat_tables([no_rows(self.schema), *tables])
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Return no groups: changed settings replace the previous file."""

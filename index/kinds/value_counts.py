@@ -75,7 +75,7 @@ _SUMS = pa.schema([("key", pa.binary()), ("delta", pa.int64())])
 class Tally:
     """Changes of the number of visible rows per column, key type and key, summed on demand."""
 
-    _parts: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
+    _changes: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
     _spilled: dict[tuple[str, str], list[tuple[SpilledKeys, Deltas]]] = field(default_factory=dict)
 
     def add(self, column: str, key_type: str, keys: Keys, deltas: Deltas) -> None:
@@ -89,24 +89,27 @@ class Tally:
             return
         if len(some) < len(deltas):
             keys, deltas = keys.take(arrow_array(some)), deltas[some]
-        part = pa.table({"key": keys, "delta": arrow_array(deltas)})
-        self._parts.setdefault((column, key_type), []).append(part)
+        change = pa.table({"key": keys, "delta": arrow_array(deltas)})
+        self._changes.setdefault((column, key_type), []).append(change)
 
     def sums(self, column: str, key_type: str) -> Iterator[pa.Table]:
         """Yield the keys, ascending (null first), and their summed changes without zeros, in row groups."""
-        parts = self._parts.get((column, key_type), [])
+        changes = self._changes.get((column, key_type), [])
         in_scratch = self._spilled.get((column, key_type), [])
-        if len(parts) > 1:
-            parts = [add_up(pa.concat_tables([part.cast(_SUMS) for part in parts]))]
+        if len(changes) > 1:
+            changes = [add_up(pa.concat_tables([change.cast(_SUMS) for change in changes]))]
         if not in_scratch:
-            return _cut(parts)
-        inputs = [*(_cut([part.cast(_SUMS)]) for part in parts), *(_unspilled(*part) for part in in_scratch)]
+            return _cut(changes)
+        inputs = [
+            *(_cut([change.cast(_SUMS)]) for change in changes),
+            *(_unspilled(*change) for change in in_scratch),
+        ]
         return _cut(map(add_up, aligned(inputs, ["key"])))
 
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Return the pairs (column, key type), ascending."""
-        return sorted({*self._parts, *self._spilled})
+        return sorted({*self._changes, *self._spilled})
 
 
 def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
@@ -125,10 +128,10 @@ def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
 
 def _groups(tally: Tally) -> Iterator[pa.Table]:
     for column, key_type in tally.columns:
-        for part in tally.sums(column, key_type):
-            constant = [pa.repeat(text, len(part)) for text in (column, key_type)]
-            wide = part["delta"].cast(pa.int64())
-            yield pa.table([*constant, part["key"], wide], schema=VALUE_COUNTS.schema)
+        for sums in tally.sums(column, key_type):
+            constant = [pa.repeat(text, len(sums)) for text in (column, key_type)]
+            wide = sums["delta"].cast(pa.int64())
+            yield pa.table([*constant, sums["key"], wide], schema=VALUE_COUNTS.schema)
 
 
 def _shared(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -144,22 +147,22 @@ def _shared(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def _cut(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the same rows in tables of GROUP_ROWS rows; the last one may have fewer."""
-    held: pa.Table | None = None
+    pending: pa.Table | None = None
     for table in tables:
-        held = table if held is None else pa.concat_tables([held, table])
-        while len(held) >= GROUP_ROWS:
-            yield held.slice(0, GROUP_ROWS)
-            held = held.slice(GROUP_ROWS)
-    if held is not None and len(held):
-        yield held
+        pending = table if pending is None else pa.concat_tables([pending, table])
+        while len(pending) >= GROUP_ROWS:
+            yield pending.slice(0, GROUP_ROWS)
+            pending = pending.slice(GROUP_ROWS)
+    if pending is not None and len(pending):
+        yield pending
 
 
 def _unspilled(keys: SpilledKeys, deltas: Deltas) -> Iterator[pa.Table]:
     """Yield keys of a scratch file and their deltas that are not zero, a row group at a time."""
     for start in range(0, len(keys), GROUP_ROWS):
         own = deltas[start : start + GROUP_ROWS].astype(np.int64)
-        part = pa.table({"key": keys.slice(start, GROUP_ROWS), "delta": arrow_array(own)}, schema=_SUMS)
-        yield part.filter(arrow_array(own != 0))
+        changes = pa.table({"key": keys.slice(start, GROUP_ROWS), "delta": arrow_array(own)}, schema=_SUMS)
+        yield changes.filter(arrow_array(own != 0))
 
 
 class ValueCounts:
@@ -178,9 +181,9 @@ class ValueCounts:
         seen, sums = self._sums.get((column, key_type), (frozenset(), None))
         if sums is None or not seen <= paths:
             seen, sums = frozenset(), _NO_COUNTS
-        parts = [sums, *(_deltas(storage, p, column, key_type) for p in sorted(paths - seen))]
-        if len(parts) > 1:
-            sums = add_up(pa.concat_tables(parts))
+        changes = [sums, *(_deltas(storage, p, column, key_type) for p in sorted(paths - seen))]
+        if len(changes) > 1:
+            sums = add_up(pa.concat_tables(changes))
             self._sums[column, key_type] = (paths, sums)
         return sums["key"].combine_chunks(), numpy_of(sums["delta"], np.int64)
 
@@ -194,24 +197,24 @@ def stored_counts(storage: Storage, paths: Iterable[str], column: str) -> Iterat
     Cost: every row of the column in the files.
     """
     schema = VALUE_COUNTS.schema
-    parts = [read_groups(storage, path, "column", column, schema.names) for path in paths]
-    parts = [part.filter(pc.equal(part["column"], arrow_scalar(column))) for part in parts]
-    rows = add_up(pa.concat_tables([no_rows(schema), *parts]))
+    tables = [read_groups(storage, path, "column", column, schema.names) for path in paths]
+    tables = [table.filter(pc.equal(table["column"], arrow_scalar(column))) for table in tables]
+    rows = add_up(pa.concat_tables([no_rows(schema), *tables]))
     for key_type in pc.unique(rows["key_type"]).to_pylist():
-        mine = rows.filter(pc.equal(rows["key_type"], arrow_scalar(key_type)))
-        yield key_type, (mine["key"].combine_chunks(), numpy_of(mine["delta"], dtype=np.int64))
+        of_type = rows.filter(pc.equal(rows["key_type"], arrow_scalar(key_type)))
+        yield key_type, (of_type["key"].combine_chunks(), numpy_of(of_type["delta"], dtype=np.int64))
 
 
 def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table:
     rows = read_groups(storage, path, "column", column, ["column", "key_type", "key", "delta"])
     rows = rows.filter(pc.equal(rows["column"], arrow_scalar(column)))
-    parts = [_NO_COUNTS]
+    tables = [_NO_COUNTS]
     for stored in pc.unique(rows["key_type"]).to_pylist():
-        mine = rows.filter(pc.equal(rows["key_type"], arrow_scalar(stored)))
-        keys = mine["key"].combine_chunks()
+        of_type = rows.filter(pc.equal(rows["key_type"], arrow_scalar(stored)))
+        keys = of_type["key"].combine_chunks()
         keys = keys if stored == key_type else widen_keys(keys, stored, key_type)
-        parts.append(pa.table({"key": keys, "delta": mine["delta"].cast(pa.int64())}))
-    return pa.concat_tables(parts)
+        tables.append(pa.table({"key": keys, "delta": of_type["delta"].cast(pa.int64())}))
+    return pa.concat_tables(tables)
 
 
 def add_up(deltas: pa.Table) -> pa.Table:
@@ -227,5 +230,5 @@ def add_up(deltas: pa.Table) -> pa.Table:
     first = starts(ordered, names)
     sums = np.add.reduceat(numpy_of(ordered["delta"], np.int64), first)
     some = sums != 0
-    at = deltas.column_names.index("delta")
-    return ordered.take(arrow_array(first[some])).set_column(at, "delta", arrow_array(sums[some]))
+    column = deltas.column_names.index("delta")
+    return ordered.take(arrow_array(first[some])).set_column(column, "delta", arrow_array(sums[some]))

@@ -82,15 +82,15 @@ class Computed:
 
     def is_null(self) -> Computed:
         """Return IS NULL of the condition, which is never NULL."""
-        known = self.true | self.false
+        not_null = self.true | self.false
         null_source = self.expression.null_as if isinstance(self.expression, Call) else None
-        return Computed(null_source or self.expression, f"({self.text}) IS NULL", _ALL - known, known)
+        return Computed(null_source or self.expression, f"({self.text}) IS NULL", _ALL - not_null, not_null)
 
 
 def judge(
-    node: Computed, columns: Mapping[str, pa.Array], rows: int, kept: evaluation.Kept | None = None
+    node: Computed, columns: Mapping[str, pa.Array], rows: int, cache: evaluation.CallCache | None = None
 ) -> tuple[Mask, Mask]:
-    """Return the rows where a condition is TRUE, and the rows that raise; `kept` as in `evaluate`.
+    """Return the rows where a condition is TRUE, and the rows that raise; `cache` as in `evaluate`.
 
     Cost: one evaluation of the expression. A condition on one column of texts or decimals with few distinct
     values is evaluated for these only.
@@ -98,8 +98,8 @@ def judge(
     plain = {name: decoded(values) for name, values in columns.items()}
     outcomes = (
         _evaluated(node, plain, rows)
-        if kept is None
-        else evaluation.evaluate(node.expression, plain, rows, kept)
+        if cache is None
+        else evaluation.evaluate(node.expression, plain, rows, cache)
     )
     raised = outcomes.failed
     null = vectors.nulls_of(outcomes.values)

@@ -88,10 +88,10 @@ def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
         current: the column's key type today.
         stored: the key type of the segment, the same or one that widens to `current`.
     """
-    known: KeyRanges | None = values.prepared.keys.get((current, stored))
-    if known is None:
-        known = values.prepared.keys[current, stored] = _ranges(values, current, stored)
-    return known
+    ranges: KeyRanges | None = values.prepared.keys.get((current, stored))
+    if ranges is None:
+        ranges = values.prepared.keys[current, stored] = _ranges(values, current, stored)
+    return ranges
 
 
 def _ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
@@ -212,7 +212,7 @@ def tuple_set(conditions: Sequence[ValueSet], key_type: str) -> tuple[ValueSet, 
             used = place + 1
             break
         listed.append(points)
-    firsts = [b"".join(parts) for parts in product(*listed)]
+    firsts = [b"".join(components) for components in product(*listed)]
     last = list(_intervals(conditions[used - 1], used - 1, key_type))
     if used > 1 and len(firsts) * len(last) > _MOST:
         return tuple_set(conditions[: used - 1], key_type)

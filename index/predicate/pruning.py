@@ -104,10 +104,10 @@ class ColumnBounds:
         cls, low: Sequence[Rank | None], high: Sequence[Rank | None], nulls: Mask, only_nulls: Mask
     ) -> ColumnBounds:
         """Return bounds from the ranks of both ends, per file; None where a file is unbounded."""
-        values: list[Any] = sorted({rank for part in (low, high) for rank in part if rank is not None})
-        places = {value: index for index, value in enumerate(values)}
-        low_at = np.array([-1 if r is None else places[r] for r in low], dtype=np.int64)
-        high_at = np.array([len(values) if r is None else places[r] for r in high], dtype=np.int64)
+        values: list[Any] = sorted({rank for ends in (low, high) for rank in ends if rank is not None})
+        index_of = {value: index for index, value in enumerate(values)}
+        low_at = np.array([-1 if r is None else index_of[r] for r in low], dtype=np.int64)
+        high_at = np.array([len(values) if r is None else index_of[r] for r in high], dtype=np.int64)
         return cls(values, low_at, high_at, nulls, only_nulls)
 
     @classmethod
@@ -115,9 +115,9 @@ class ColumnBounds:
         cls, low: Longs, high: Longs, bounded: Mask, nulls: Mask, only_nulls: Mask
     ) -> ColumnBounds:
         """Return bounds from int64 ranks; a file where `bounded` is False is unbounded. Cost: one sort."""
-        values, places = np.unique(np.concatenate([low[bounded], high[bounded]]), return_inverse=True)
+        values, indexes = np.unique(np.concatenate([low[bounded], high[bounded]]), return_inverse=True)
         low_at, high_at = np.full(len(low), -1, dtype=np.int64), np.full(len(low), len(values), np.int64)
-        low_at[bounded], high_at[bounded] = np.split(places.reshape(-1), 2)
+        low_at[bounded], high_at[bounded] = np.split(indexes.reshape(-1), 2)
         return cls(values.tolist(), low_at, high_at, nulls, only_nulls)
 
     def can_match(self, leaf: Leaf) -> Mask:
@@ -133,18 +133,18 @@ class ColumnBounds:
     def _touched(self, spans: list[Span]) -> Mask:
         if len(spans) > len(self._low):
             return np.array([meets(spans, self._span(n)) for n in range(len(self._low))], dtype=bool)
-        begins, ends = self._places(spans)
+        begins, ends = self._rank_spans(spans)
         index = np.searchsorted(ends, self._low, side="right")
         touched = (index < len(spans)) & (begins[np.minimum(index, len(spans))] <= self._high)
         return np.asarray(touched & (self._low <= self._high), dtype=bool)
 
     def _inside(self, spans: list[Span]) -> Mask:
-        begins, ends = self._places(spans)
+        begins, ends = self._rank_spans(spans)
         index = np.searchsorted(ends, self._high, side="right")
         inside = (index < len(spans)) & (begins[np.minimum(index, len(spans))] <= self._low)
         return np.asarray(inside & (self._low <= self._high), dtype=bool)
 
-    def _places(self, spans: list[Span]) -> tuple[Longs, Longs]:
+    def _rank_spans(self, spans: list[Span]) -> tuple[Longs, Longs]:
         """Return, per span, the index in `values` of its first value, and the index behind its last value.
 
         The first array has a further 0 at its end, for files above all spans.
@@ -159,10 +159,10 @@ class ColumnBounds:
     def _span(self, number: int) -> Span:
         low, high = int(self._low[number]), int(self._high[number])
         lo, hi = closed(None, None)
-        known = len(self._values)
+        count = len(self._values)
         return (
             lo if low < 0 else (0, self._values[low], 0),
-            hi if high >= known else (0, self._values[high], 1),
+            hi if high >= count else (0, self._values[high], 1),
         )
 
 
@@ -246,17 +246,17 @@ class _PartitionTruths(Pruning):
             return self.every(False), self.every(False)
         assert node.column is not None
         if id(node) not in self._outcomes:
-            values, places = self._values(node.column)
+            values, indexes = self._values(node.column)
             true, raised = values_match(node, values)
-            self._outcomes[id(node)] = true[places], raised[places]
+            self._outcomes[id(node)] = true[indexes], raised[indexes]
         return self._outcomes[id(node)]
 
     def _values(self, column: Column) -> tuple[pa.Array, Longs]:
         if column.id not in self._distinct:
             texts = [slice_.partition.get(column.physical[0]) for slice_ in self.slices]
             number = {text: n for n, text in enumerate(dict.fromkeys(texts))}
-            places = np.array([number[text] for text in texts], dtype=np.int64)
-            self._distinct[column.id] = partition_values(column, list(number)), places
+            indexes = np.array([number[text] for text in texts], dtype=np.int64)
+            self._distinct[column.id] = partition_values(column, list(number)), indexes
         return self._distinct[column.id]
 
 
@@ -290,20 +290,22 @@ class FileTruths(Pruning):
         """Return, per file, whether one of its rows may make the predicate TRUE; True when in doubt."""
         return ~self.no_row & self.may(self.node)
 
-    def never(self, part: Node, statistics: bool = False) -> Mask:
+    def never(self, node: Node, statistics: bool = False) -> Mask:
         """Return, per file, whether no row makes a part of the predicate TRUE.
 
         Partition values decide, or with `statistics` partition values and statistics.
         """
-        return ~(self if statistics else self._by_values).may(part)
+        return ~(self if statistics else self._by_values).may(node)
 
     def narrowed(self, order: int) -> Node:
         """Return the predicate without the alternatives that no row of one file can meet."""
         alternatives = self._alternatives
         if alternatives is None or not isinstance(self.node, Or):
             return self.node
-        kept = tuple(self.node.children[n] for n in np.flatnonzero(alternatives[:, order]).tolist())
-        return Or(kept) if kept else Constant(False)
+        alternatives_open = tuple(
+            self.node.children[n] for n in np.flatnonzero(alternatives[:, order]).tolist()
+        )
+        return Or(alternatives_open) if alternatives_open else Constant(False)
 
     @once
     def _alternatives(self) -> Mask | None:
@@ -325,25 +327,29 @@ class FileTruths(Pruning):
     @once
     def _bounds(self) -> dict[str, ColumnBounds]:
         """Return min/max bounds per column for the files that partition pruning kept."""
-        left = [self.slices[n] for n in np.flatnonzero(~self.no_row).tolist()]
-        return file_bounds(left, [c for c in columns_of(self.node) if not c.partition])
+        slices = [self.slices[n] for n in np.flatnonzero(~self.no_row).tolist()]
+        return file_bounds(slices, [c for c in columns_of(self.node) if not c.partition])
 
 
-def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[tuple[int, bool] | None]:
+def first_ruled_out(conditions: Sequence[Node], slices: Sequence[FileSlice]) -> list[tuple[int, bool] | None]:
     """Return, per file, the index of the first condition that no row can meet; None if none is ruled out.
 
     Also return whether partition values rule the condition out; otherwise statistics do. Cost: as for
     `FileTruths`; statistics are read only for files where partition values rule out no earlier condition.
     """
-    either = Or(tuple(parts))
+    either = Or(tuple(conditions))
     decided = FileTruths(either, slices)
-    by_partition = np.array([decided.never(part) for part in parts]).reshape(len(parts), len(slices))
+    by_partition = np.array([decided.never(condition) for condition in conditions]).reshape(
+        len(conditions), len(slices)
+    )
     by_log = by_partition.copy()
-    asking = [n for n, part in enumerate(parts) if any(not c.partition for c in columns_of(part))]
+    asking = [
+        n for n, condition in enumerate(conditions) if any(not c.partition for c in columns_of(condition))
+    ]
     if asking:
         open_files = np.flatnonzero(~by_partition[: asking[0] + 1].any(axis=0))
         truths = FileTruths(either, [slices[n] for n in open_files.tolist()])
-        for n, part in enumerate(parts):
-            by_log[n, open_files] |= truths.never(part, statistics=True)
+        for n, condition in enumerate(conditions):
+            by_log[n, open_files] |= truths.never(condition, statistics=True)
     first = by_log.argmax(axis=0).tolist()
     return [(n, bool(by_partition[n, file])) if by_log[n, file] else None for file, n in enumerate(first)]

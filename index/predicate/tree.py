@@ -145,20 +145,20 @@ def _never_null(node: Node) -> Node:
 
 def all_of(children: Iterable[Node]) -> Node:
     """Return the AND of predicates, flattened, with leaves of one column merged."""
-    parts = _merged(_flat(children, And), And)
-    if Constant(False) in parts:
+    nodes = _merged(_flat(children, And), And)
+    if Constant(False) in nodes:
         return Constant(False)
-    kept = [p for p in parts if p != Constant(True)]
-    return (kept[0] if len(kept) == 1 else And(tuple(kept))) if kept else Constant(True)
+    needed = [p for p in nodes if p != Constant(True)]
+    return (needed[0] if len(needed) == 1 else And(tuple(needed))) if needed else Constant(True)
 
 
 def any_of(children: Iterable[Node]) -> Node:
     """Return the OR of predicates, flattened, with leaves of one column merged."""
-    parts = _merged(_flat(children, Or), Or)
-    if Constant(True) in parts:
+    nodes = _merged(_flat(children, Or), Or)
+    if Constant(True) in nodes:
         return Constant(True)
-    kept = [p for p in parts if p != Constant(False)]
-    return (kept[0] if len(kept) == 1 else Or(tuple(kept))) if kept else Constant(False)
+    needed = [p for p in nodes if p != Constant(False)]
+    return (needed[0] if len(needed) == 1 else Or(tuple(needed))) if needed else Constant(False)
 
 
 def _flat(children: Iterable[Node], kind: type[And] | type[Or]) -> Iterable[Node]:
@@ -174,7 +174,9 @@ def _merged(children: Iterable[Node], kind: type[And] | type[Or]) -> list[Node]:
     out: dict[object, list[Node]] = {}
     for child in children:
         out.setdefault(_same(child), []).append(child)
-    return [_one([p for p in parts if isinstance(p, Leaf)], kind) or parts[0] for parts in out.values()]
+    return [
+        _merged_leaf([p for p in nodes if isinstance(p, Leaf)], kind) or nodes[0] for nodes in out.values()
+    ]
 
 
 def _same(node: Node) -> object:
@@ -184,14 +186,14 @@ def _same(node: Node) -> object:
     return id(node) if isinstance(node, (And, Or)) else node
 
 
-def _one(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
+def _merged_leaf(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
     if len(leaves) < 2:
         return leaves[0] if leaves else None
     all_, any_ = ValueSet.intersection_of, ValueSet.union_of
     for_true, for_false = (all_, any_) if kind is And else (any_, all_)
     true, false = for_true([n.true for n in leaves]), for_false([n.false for n in leaves])
-    parts = [_nested(text) for text in dict.fromkeys(leaf.text for leaf in leaves)]
-    shown = parts[:_SHOWN] + ["..."] * (len(parts) > _SHOWN)
+    texts = [_nested(text) for text in dict.fromkeys(leaf.text for leaf in leaves)]
+    shown = texts[:_SHOWN] + ["..."] * (len(texts) > _SHOWN)
     return Leaf(leaves[0].column, true, false, _cut((" AND " if kind is And else " OR ").join(shown)))
 
 
@@ -258,12 +260,12 @@ def shared_in(node: Node) -> frozenset[int]:
     return node.forms.shared
 
 
-def depth_of(node: Node, known: dict[int, int] | None = None) -> int:
+def depth_of(node: Node, depths: dict[int, int] | None = None) -> int:
     """Return the number of levels of AND and OR, which bounds the recursion depth of walks."""
-    known = {} if known is None else known
-    if isinstance(node, (And, Or)) and id(node) not in known:
-        known[id(node)] = 1 + max([depth_of(child, known) for child in node.children])
-    return known.get(id(node), 0)
+    depths = {} if depths is None else depths
+    if isinstance(node, (And, Or)) and id(node) not in depths:
+        depths[id(node)] = 1 + max([depth_of(child, depths) for child in node.children])
+    return depths.get(id(node), 0)
 
 
 def nodes_of(node: Node) -> Iterable[Node]:

@@ -52,17 +52,20 @@ def raise_error(
 ) -> NoReturn:
     """Raise the error that a condition raises for the only row of a table."""
     rows = _Rows(row, partition, frozenset())
-    for part in nodes_of(node):
-        if isinstance(part, Computed) and (error := error_of(part, rows.arrays(part))) is not None:
-            values = {c.label: rows.array(c)[:1] for c in part.columns}
+    for condition in nodes_of(node):
+        if (
+            isinstance(condition, Computed)
+            and (error := error_of(condition, rows.arrays(condition))) is not None
+        ):
+            values = {c.label: rows.array(c)[:1] for c in condition.columns}
             shown = ", ".join(f"{name} = {_cut(_text(value))}" for name, value in values.items())
             raise EvaluationError(
                 error=error,
-                condition=part.text,
+                condition=condition.text,
                 values=shown,
                 file=file or "these rows",
                 position=position,
-                **_instead(error, part.text),
+                **_instead(error, condition.text),
             )
     raise AssertionError("no part of the condition raises")
 
@@ -118,8 +121,8 @@ def _guards(node: And | Or) -> Sequence[Guards]:
         whole, inner = (False, Or) if isinstance(node, And) else (True, And)
         leaves: dict[tuple[str, bool], list[tuple[int, Leaf]]] = {}
         for owner, child in enumerate(node.children):
-            parts = child.children if isinstance(child, inner) else (child,)
-            leaf = next((p for p in parts if isinstance(p, Leaf) and _is_guard(p, whole)), None)
+            operands = child.children if isinstance(child, inner) else (child,)
+            leaf = next((p for p in operands if isinstance(p, Leaf) and _is_guard(p, whole)), None)
             if leaf is not None:
                 leaves.setdefault((leaf.column.id, leaf.true.nulls), []).append((owner, leaf))
         node.forms.guards = [_guards_on(guarded) for guarded in leaves.values()]
@@ -135,7 +138,7 @@ def _guards_on(leaves: list[tuple[int, Leaf]]) -> Guards:
     column = leaves[0][1].column
     ends = [ends_of(leaf.true, column.type) for _, leaf in leaves]
     owners = np.repeat([owner for owner, _ in leaves], [len(low) for low, _ in ends])
-    low, high = (np.concatenate(part) for part in zip(*ends, strict=True))
+    low, high = (np.concatenate(ends_of_side) for ends_of_side in zip(*ends, strict=True))
     return Guards(column, leaves[0][1].true.nulls, owners, low, high)
 
 
@@ -169,15 +172,15 @@ class _Rows:
 
     def __init__(self, table: pa.Table, partition: Mapping[str, str | None], shared: frozenset[int]) -> None:
         self.table, self.partition, self.shared = table, partition, shared
-        self.known: dict[int, Judgement] = {}
+        self.memo: dict[int, Judgement] = {}
 
     def judge(self, node: Node) -> Judgement:
         if isinstance(node, (And, Or)):
-            truth = self.known.get(id(node))
+            truth = self.memo.get(id(node))
             if truth is None:
                 truth = self._combined(node)
                 if id(node) in self.shared:
-                    self.known[id(node)] = truth
+                    self.memo[id(node)] = truth
             return truth
         if isinstance(node, Computed):
             return self._computed(node)
@@ -192,7 +195,7 @@ class _Rows:
         rows = 1 if all(column.partition for column in node.columns) else self.table.num_rows
         true, raised = judge(node, self.arrays(node, rows), rows)
         if rows != self.table.num_rows:
-            true, raised = (np.full(self.table.num_rows, part[0]) for part in (true, raised))
+            true, raised = (np.full(self.table.num_rows, constant[0]) for constant in (true, raised))
         return true, raised if raised.any() else None
 
     def _combined(self, node: And | Or) -> Judgement:
@@ -239,8 +242,8 @@ class _Rows:
             text = self.partition.get(leaf.column.physical[0])
             return np.full(self.table.num_rows, partition_value_matches(leaf, text))
         chunks = self.table[leaf.column.id].chunks
-        parts = [in_values(chunk, leaf.true, leaf.column.type) for chunk in chunks]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+        masks = [in_values(chunk, leaf.true, leaf.column.type) for chunk in chunks]
+        return np.concatenate(masks) if masks else np.zeros(0, dtype=np.bool_)
 
     def arrays(self, node: Computed, rows: int | None = None) -> dict[str, pa.Array]:
         """Return the columns of a condition, by id."""
@@ -283,8 +286,8 @@ def values_match(node: Leaf | Computed, values: pa.Array) -> tuple[Mask, Mask]:
     return in_values(values, node.true, node.column.type), np.zeros(len(values), dtype=np.bool_)
 
 
-def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
-    """Return the mask of the rows whose value, or NULL, belongs to the set `wanted`.
+def in_values(values: pa.Array, value_set: ValueSet, type_: DataType) -> Mask:
+    """Return the mask of the rows whose value, or NULL, belongs to the set `value_set`.
 
     Cost: for types of up to 8 bytes, and for decimals that fit in 8 bytes, one binary search per row over the
     intervals; for text and wide decimals one hash lookup for all single values, and two comparisons per wider
@@ -292,23 +295,23 @@ def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
     prepared once per set, not per call.
     """
     null = numpy_of(pc.is_null(values))
-    if not wanted.intervals:
-        return np.where(null, wanted.nulls, wanted.complement)
-    inside = _inside(values, wanted, key_type_of(type_))
-    return np.where(null, wanted.nulls, inside != wanted.complement)
+    if not value_set.intervals:
+        return np.where(null, value_set.nulls, value_set.complement)
+    inside = _inside(values, value_set, key_type_of(type_))
+    return np.where(null, value_set.nulls, inside != value_set.complement)
 
 
-def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
+def _inside(values: pa.Array, value_set: ValueSet, key_type: str) -> Mask:
     values = decoded(values)
     if is_textual(key_type):
-        return _compared(pc.cast(values, pa.binary()), _ready(wanted, key_type, _texts))
+        return _compared(pc.cast(values, pa.binary()), _ready(value_set, key_type, _texts))
     scale = scale_of(key_type)
     if scale is not None:
         words, fit = decimal_longs(values, scale)
         if fit is not None:
-            return _compared(encode_array(values, key_type), _ready(wanted, key_type, _texts))
-        return _searched(words, _ready(wanted, key_type, _numbers))
-    return _searched(ordered_ints(values, key_type), _ready(wanted, key_type, _numbers))
+            return _compared(encode_array(values, key_type), _ready(value_set, key_type, _texts))
+        return _searched(words, _ready(value_set, key_type, _numbers))
+    return _searched(ordered_ints(values, key_type), _ready(value_set, key_type, _numbers))
 
 
 def has_numbers(type_: DataType) -> bool:
@@ -317,24 +320,24 @@ def has_numbers(type_: DataType) -> bool:
     return not is_textual(key_type) and scale_of(key_type) is None
 
 
-def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Longs, Longs]:
+def ends_of(value_set: ValueSet, type_: DataType) -> tuple[Longs, Longs]:
     """Return the closed ends of the intervals of a set, for a type that `has_numbers`."""
-    ends: tuple[Longs, Longs] = _ready(wanted, key_type_of(type_), _numbers)
+    ends: tuple[Longs, Longs] = _ready(value_set, key_type_of(type_), _numbers)
     return ends
 
 
 def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Longs:
     """Return the sorted distinct values of a column, for a type that `has_numbers`; 0 for NULL."""
-    parts = [ordered_ints(decoded(chunk), key_type_of(type_)) for chunk in values.chunks]
-    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+    arrays = [ordered_ints(decoded(chunk), key_type_of(type_)) for chunk in values.chunks]
+    return np.unique(np.concatenate(arrays)) if arrays else np.zeros(0, dtype=np.int64)
 
 
-def _ready(wanted: ValueSet, key_type: str, make: Callable[[tuple[Interval, ...], str], Any]) -> Any:
+def _ready(value_set: ValueSet, key_type: str, make: Callable[[tuple[Interval, ...], str], Any]) -> Any:
     """Return the intervals of a set, prepared once for searching rows of a key type."""
-    known, form = wanted.prepared.rows, (key_type, make)
-    if form not in known:
-        known[form] = make(wanted.intervals, key_type)
-    return known[form]
+    cache, form = value_set.prepared.rows, (key_type, make)
+    if form not in cache:
+        cache[form] = make(value_set.intervals, key_type)
+    return cache[form]
 
 
 def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Longs, Longs]:
@@ -381,7 +384,7 @@ class _Texts(NamedTuple):
     """Intervals of keys: single keys, and the wider intervals in order."""
 
     points: pa.Array
-    known: frozenset[bytes | None]
+    memo: frozenset[bytes | None]
     wider: list[Ends]
 
 
@@ -401,7 +404,7 @@ def _texts(intervals: tuple[Interval, ...], key_type: str) -> _Texts:
 def _compared(values: pa.Array, texts: _Texts) -> Mask:
     out = np.zeros(len(values), dtype=np.bool_)
     if len(texts.points) > len(values):  # hashing all points would cost more than hashing the rows
-        out |= np.array([value in texts.known for value in values.to_pylist()], dtype=np.bool_)
+        out |= np.array([value in texts.memo for value in values.to_pylist()], dtype=np.bool_)
     elif len(texts.points):
         out |= true_mask(pc.is_in(values, value_set=texts.points))
     if len(texts.wider) > _MANY_WIDER:

@@ -81,7 +81,7 @@ class ValueSet:
     def of(intervals: Iterable[Interval], complement: bool = False, nulls: bool = False) -> ValueSet:
         """Return the union of any intervals as a set."""
         listed = list(intervals)
-        return _made(_united(sorted(map(_span, listed))), _values_by_rank(listed), complement, nulls)
+        return _of_spans(_united(sorted(map(_span, listed))), _values_by_rank(listed), complement, nulls)
 
     @staticmethod
     def points(values: Iterable[Value], complement: bool = False, nulls: bool = False) -> ValueSet:
@@ -101,13 +101,13 @@ class ValueSet:
     def intersect(self, other: ValueSet) -> ValueSet:
         """Return the intersection of two sets."""
         nulls = self.nulls and other.nulls
-        known = _values_by_rank([*self.intervals, *other.intervals])
-        mine, theirs = _spans(self), _spans(other)
+        value_of = _values_by_rank([*self.intervals, *other.intervals])
+        own, theirs = _spans(self), _spans(other)
         if self.complement and other.complement:
-            return _made(_united(sorted([*mine, *theirs])), known, True, nulls)
-        mine = _inverted(mine) if self.complement else mine
+            return _of_spans(_united(sorted([*own, *theirs])), value_of, True, nulls)
+        own = _inverted(own) if self.complement else own
         theirs = _inverted(theirs) if other.complement else theirs
-        return _made(list(_common(mine, theirs)), known, False, nulls)
+        return _of_spans(list(_common(own, theirs)), value_of, False, nulls)
 
     def union(self, other: ValueSet) -> ValueSet:
         """Return the union of two sets."""
@@ -127,14 +127,14 @@ class ValueSet:
 
     def spans(self) -> list[Span]:
         """Return the non-null values of the set as sorted disjoint spans, cached."""
-        known = self.prepared
-        if known.spans is None:
-            known.spans = _spans(self)
+        prepared = self.prepared
+        if prepared.spans is None:
+            prepared.spans = _spans(self)
         if not self.complement:
-            return known.spans
-        if known.gaps is None:
-            known.gaps = _inverted(known.spans)
-        return known.gaps
+            return prepared.spans
+        if prepared.gaps is None:
+            prepared.gaps = _inverted(prepared.spans)
+        return prepared.gaps
 
     def listed(self, most: int) -> list[Value] | None:
         """Return the values of a set that lists at most `most`, none of them NULL; None for other sets."""
@@ -227,24 +227,24 @@ def _inverted(spans: list[Span]) -> list[Span]:
     return [(lo, hi) for lo, hi in zip(cuts[::2], cuts[1::2], strict=True) if lo < hi]
 
 
-def _common(mine: list[Span], theirs: list[Span]) -> Iterator[Span]:
+def _common(own: list[Span], theirs: list[Span]) -> Iterator[Span]:
     a = b = 0
-    while a < len(mine) and b < len(theirs):
-        lo, hi = max(mine[a][0], theirs[b][0]), min(mine[a][1], theirs[b][1])
+    while a < len(own) and b < len(theirs):
+        lo, hi = max(own[a][0], theirs[b][0]), min(own[a][1], theirs[b][1])
         if lo < hi:
             yield lo, hi
-        if mine[a][1] < theirs[b][1]:
+        if own[a][1] < theirs[b][1]:
             a += 1
         else:
             b += 1
 
 
-def _made(spans: list[Span], known: dict[Rank, Value], complement: bool, nulls: bool) -> ValueSet:
+def _of_spans(spans: list[Span], value_of: dict[Rank, Value], complement: bool, nulls: bool) -> ValueSet:
     intervals = (
         Interval(
-            known[lo[1]] if lo[0] == 0 else None,
+            value_of[lo[1]] if lo[0] == 0 else None,
             lo[0] == 0 and lo[2] == 0,
-            known[hi[1]] if hi[0] == 0 else None,
+            value_of[hi[1]] if hi[0] == 0 else None,
             hi[0] == 0 and hi[2] == 1,
         )
         for lo, hi in spans

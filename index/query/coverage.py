@@ -90,13 +90,19 @@ def cover(
     lineage = index.ledger.lineage
     live = snapshot.files.core
     records = pc.index_in(live["path"], value_set=in_one(recorded["path"]))
-    mine = pc.take(recorded, records)
-    same = [pc.equal(mine[name], live[name]) for name in ("size", "mtime")]
-    covered = _all(*same, pc.equal(mine["lineage"], arrow_scalar(lineage)), pc.is_valid(mine["space"]))
-    known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
-    mine, records = (pc.filter(part, arrow_array(covered)) for part in (mine, records))
+    own_records = pc.take(recorded, records)
+    same = [pc.equal(own_records[name], live[name]) for name in ("size", "mtime")]
+    covered = _all(
+        *same, pc.equal(own_records["lineage"], arrow_scalar(lineage)), pc.is_valid(own_records["space"])
+    )
+    spaces_before = (
+        {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
+    )
+    own_records, records = (pc.filter(column, arrow_array(covered)) for column in (own_records, records))
     moved = _moved(snapshot, index, everything[covered], records)
-    spaces = _spaces(everything[covered], mine, snapshot, index, hidden_of, known, accesses, moved)
+    spaces = _spaces(
+        everything[covered], own_records, snapshot, index, hidden_of, spaces_before, accesses, moved
+    )
     uncovered, definitions = everything[~covered], index.settings.definitions
     return Coverage(snapshot, spaces, uncovered, hidden_of, trusted, lineage, damages, definitions)
 
@@ -114,7 +120,7 @@ class _Moved(NamedTuple):
         """Return the sets of posted ids and the number of each file's set; sets of `files` lack `ids`."""
         if not self.files.any():
             return sets, posted
-        return [*sets, *(held - self.ids for held in sets)], np.where(self.files, posted + len(sets), posted)
+        return [*sets, *(ids - self.ids for ids in sets)], np.where(self.files, posted + len(sets), posted)
 
 
 def _moved(snapshot: Snapshot, index: IndexState, covered: FileNumbers, records: pa.ChunkedArray) -> _Moved:
@@ -128,7 +134,7 @@ def _moved(snapshot: Snapshot, index: IndexState, covered: FileNumbers, records:
     read = {d.id: {c.id for term in d.terms for c in term.columns} for d in several}
     partitions = {c.id: c.physical[0] for c in snapshot.schema.columns if c.partition} if read else {}
     ids = frozenset(id_ for id_, columns in read.items() if columns & set(partitions))
-    names = {partitions[id_] for wanted in ids for id_ in read[wanted] & set(partitions)}
+    names = {partitions[id_] for set_ids in ids for id_ in read[set_ids] & set(partitions)}
     differ = np.zeros(len(covered), dtype=bool)
     if names:
         recorded, numbers = index.recorded.table()["partition"], arrow_array(covered)
@@ -141,48 +147,48 @@ def _moved(snapshot: Snapshot, index: IndexState, covered: FileNumbers, records:
 
 
 def _all(*masks: pa.ChunkedArray) -> Mask:
-    parts = [numpy_of(filled(mask, False), dtype=bool) for mask in masks]
-    out: Mask = np.logical_and.reduce(parts)
+    arrays = [numpy_of(filled(mask, False), dtype=bool) for mask in masks]
+    out: Mask = np.logical_and.reduce(arrays)
     return out
 
 
 def _spaces(
     files: FileNumbers,
-    mine: pa.Table,
+    own_records: pa.Table,
     snapshot: Snapshot,
     index: IndexState,
     hidden_of: Callable[[int], BitMap | None],
-    known: Mapping[str, SpaceView],
+    spaces_before: Mapping[str, SpaceView],
     accesses: Sequence[Access],
     moved: _Moved,
 ) -> list[SpaceView]:
-    """Return a view per row space of the covered `files`; `mine`: the record of each file, in that order."""
+    """Return a view per row space of the covered `files`; `own_records`: a record per file, in order."""
     if not len(files):
         return []
-    names = pc.dictionary_encode(in_one(mine["space"]))
+    names = pc.dictionary_encode(in_one(own_records["space"]))
     codes = numpy_of(names.indices, dtype=np.int64)
-    bases = numpy_of(mine["base"], dtype=np.int64)
-    rows = numpy_of(mine["rows"], dtype=np.int64)
-    numbers, lists = column_sets(mine["columns"])
+    bases = numpy_of(own_records["base"], dtype=np.int64)
+    rows = numpy_of(own_records["rows"], dtype=np.int64)
+    numbers, lists = column_sets(own_records["columns"])
     sets, posted_codes = moved.apart(list(map(frozenset, lists)), numpy_of(numbers, dtype=np.int64))
     hidden, partitions = hidden_ids(snapshot), PartitionTexts(snapshot.files)
     views = []
-    for part in _by_space(codes, bases, rows):
-        space = str(names.dictionary[int(codes[part[0]])])
+    for indexes in _by_space(codes, bases, rows):
+        space = str(names.dictionary[int(codes[indexes[0]])])
         views.append(
             SpaceView(
                 space=space,
-                files=files[part],
-                bases=bases[part],
-                rows=rows[part],
-                posted=posted_codes[part],
+                files=files[indexes],
+                bases=bases[indexes],
+                rows=rows[indexes],
+                posted=posted_codes[indexes],
                 column_sets=sets,
-                hidden_ids=hidden[files[part]],
+                hidden_ids=hidden[files[indexes]],
                 hidden_of=hidden_of,
                 segments=index.segments_of(space),
                 partitions=partitions,
                 accesses=accesses,
-                before=known[space].origin if space in known else None,
+                before=spaces_before[space].origin if space in spaces_before else None,
             )
         )
     return views
@@ -235,9 +241,9 @@ class HiddenRowsOf:
         hidden = self._snapshot.files.hidden(number)
         if hidden is None:
             return None
-        known = self._indexed(hidden.id)
-        if known is not None and hidden.cardinality in (None, len(known)):
-            return known
+        indexed = self._indexed(hidden.id)
+        if indexed is not None and hidden.cardinality in (None, len(indexed)):
+            return indexed
         return hidden.read(self._storage)
 
     def _indexed(self, identity: str) -> BitMap | None:

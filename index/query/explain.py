@@ -125,7 +125,7 @@ def _covered_files(
     visible = space.counts_by_file(space.visible)
     blockers, files = _blockers(selection, space), selection.snapshot.files
     open_ = reasons_of_recheck(selection, space) if rechecked else {}
-    left = dict(space.split(_left_open(selection, space))) if rechecked else {}
+    open_rows = dict(space.split(_left_open(selection, space))) if rechecked else {}
     unnamed = np.array([by is None for by in blockers], dtype=bool)
     by_log, whole = _by_log(selection, space.files[unnamed].tolist()), render(selection.node)
     out = {}
@@ -136,7 +136,7 @@ def _covered_files(
         if path in rechecked:
             reason, node = open_[order]
             by, outcome = render(node), Outcome.RECHECKED
-            groups = _row_groups(selection, files[number], left[number])
+            groups = _row_groups(selection, files[number], open_rows[number])
         elif path not in matching:
             outcome, reason, by = Outcome.PRUNED, Reason.PRUNED_BY_INDEX, blockers[order]
             if by is None:
@@ -155,7 +155,7 @@ def _covered_files(
     return out
 
 
-def _parts(node: Node) -> Sequence[Node]:
+def _conjuncts(node: Node) -> Sequence[Node]:
     return node.children if isinstance(node, And) else (node,)
 
 
@@ -165,8 +165,8 @@ def _blockers(selection: Selection, space: SpaceView) -> list[str | None]:
     None if there is none.
     """
     names: list[str | None] = [None] * len(space.files)
-    for part in reversed(_parts(selection.node)):
-        counts, name = space.counts_by_file(evaluate(part, space).maybe), render(part)
+    for conjunct in reversed(_conjuncts(selection.node)):
+        counts, name = space.counts_by_file(evaluate(conjunct, space).maybe), render(conjunct)
         for order in np.flatnonzero(counts == 0).tolist():
             names[order] = name
     return names
@@ -177,17 +177,17 @@ def _by_log(selection: Selection, numbers: Sequence[int]) -> dict[int, tuple[Rea
 
     Else None.
     """
-    slices, parts = selection.snapshot.files.at(numbers), _parts(selection.pruning)
-    ruled_out = first_ruled_out(parts, slices)
-    texts = {at: render(parts[at]) for at in {at for at, _ in filter(None, ruled_out)}}
+    slices, conjuncts = selection.snapshot.files.at(numbers), _conjuncts(selection.pruning)
+    ruled_out = first_ruled_out(conjuncts, slices)
+    texts = {index: render(conjuncts[index]) for index in {index for index, _ in filter(None, ruled_out)}}
 
     def why(first: tuple[int, bool] | None) -> tuple[Reason, str] | None:
         if first is None:
             return None
-        at, by_partition = first
+        index, by_partition = first
         if by_partition:
-            return Reason.PRUNED_BY_PARTITION, f"{texts[at]} (partition values)"
-        return Reason.PRUNED_BY_STATISTICS, f"{texts[at]} (statistics)"
+            return Reason.PRUNED_BY_PARTITION, f"{texts[index]} (partition values)"
+        return Reason.PRUNED_BY_STATISTICS, f"{texts[index]} (statistics)"
 
     return dict(zip(numbers, map(why, ruled_out), strict=True))
 

@@ -17,7 +17,7 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
 from tailbit.index.keys import encode_array, key_type_of
 from tailbit.index.postings.sorted_keys import LookupKeys
-from tailbit.index.query.lookup import Places, places_of
+from tailbit.index.query.lookup import KeyRows, rows_of_keys
 from tailbit.index.query.selection import Selection
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
@@ -25,10 +25,10 @@ from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.schema import arrow_type
 
 
-def by_hash(space: SpaceView, columns: Sequence[Column], values: Sequence[pa.Array]) -> Places | None:
+def by_hash(space: SpaceView, columns: Sequence[Column], values: Sequence[pa.Array]) -> KeyRows | None:
     """Return the visible rows of a row space that have the hash of a key; None if no index has the hashes.
 
-    `values`: per key column, its value in each key. `Places.keys` of the result number hashes, not keys.
+    `values`: per key column, its value in each key. `KeyRows.keys` of the result number hashes, not keys.
 
     Raises:
         CorruptIndexError: a segment is damaged.
@@ -37,33 +37,33 @@ def by_hash(space: SpaceView, columns: Sequence[Column], values: Sequence[pa.Arr
     segments = [] if term is None else space.serving(term)
     if term is None or not segments or space.unposted(term.id) is not None:
         return None
-    held = {column.id: _held(array, column) for column, array in zip(columns, values, strict=True)}
-    hashes, _ = values_of(term, held, len(values[0]))
+    arrays = {column.id: _as_stored(array, column) for column, array in zip(columns, values, strict=True)}
+    hashes, _ = values_of(term, arrays, len(values[0]))
     distinct = pc.unique(encode_array(hashes, key_type_of(term.type)))
     ascending = pc.take(distinct, pc.sort_indices(distinct))
-    return places_of(space, term.id, segments, LookupKeys(ascending), np.arange(len(ascending)))
+    return rows_of_keys(space, term.id, segments, LookupKeys(ascending), np.arange(len(ascending)))
 
 
 def rechecked(
-    places: Places,
+    key_rows: KeyRows,
     selection: Selection,
     columns: Sequence[Column],
     owners: Callable[[Sequence[pa.ChunkedArray]], Longs],
-) -> Places:
-    """Return the rows of `places` that hold a key; their key columns are read from data.
+) -> KeyRows:
+    """Return the rows of `key_rows` that hold a key; their key columns are read from data.
 
     `owners`: function from the values of the key columns of rows to the number of each row's key, or -1.
     """
-    order = np.lexsort((places.positions, places.files))
-    files, positions = places.files[order], places.positions[order]
+    order = np.lexsort((key_rows.positions, key_rows.files))
+    files, positions = key_rows.files[order], key_rows.positions[order]
     starts = np.flatnonzero(np.diff(files, prepend=-1)).tolist()
-    wanted = [
+    reads = [
         (selection.snapshot.files[int(files[low])], positions[low:high].astype(np.uint64))
         for low, high in pairwise([*starts, len(files)])
     ]
-    tables = fetch_files(selection.storage, wanted, columns)
+    tables = fetch_files(selection.storage, reads, columns)
     keys = np.concatenate([np.zeros(0, dtype=np.int64), *(owners(rows.columns) for rows in tables)])
-    return Places(keys[keys >= 0], files[keys >= 0], positions[keys >= 0])
+    return KeyRows(keys[keys >= 0], files[keys >= 0], positions[keys >= 0])
 
 
 def _hashed(space: SpaceView, ids: set[str]) -> IndexedTerm | None:
@@ -76,7 +76,7 @@ def _hashed(space: SpaceView, ids: set[str]) -> IndexedTerm | None:
     return None
 
 
-def _held(values: pa.Array, column: Column) -> pa.Array:
+def _as_stored(values: pa.Array, column: Column) -> pa.Array:
     """Convert values to the type of their column; NULL for values beyond that type, which no row has."""
     type_ = arrow_type(column.type, column.label)
     if values.type == type_:

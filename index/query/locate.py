@@ -39,7 +39,7 @@ from tailbit.index.predicate.tree import Constant, Leaf, Node, all_of
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.hashed_keys import by_hash, rechecked
 from tailbit.index.query.key_join import MANY, KeyJoin
-from tailbit.index.query.lookup import Places, are_most, is_scanned, places_of
+from tailbit.index.query.lookup import KeyRows, are_most, is_scanned, rows_of_keys
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.index.values.given_keys import converted
@@ -131,21 +131,21 @@ class Keys:
         Cost: the row groups of postings that the keys fall into; where no index has the keys, what the
         condition costs, and the key columns of its rows.
         """
-        places, others = self._posted(selection)
+        key_rows, others = self._posted(selection)
         coverage = replace(selection.coverage, spaces=others)
         if others or len(coverage.uncovered):
             node = self._condition()
             rest = replace(selection, node=node, by_file=by_file(node), coverage=coverage)
-            places.append(self._read(rest))
-        return _beside(self.given, selection.snapshot.files.paths, places)
+            key_rows.append(self._read(rest))
+        return _beside(self.given, selection.snapshot.files.paths, key_rows)
 
-    def _posted(self, selection: Selection) -> tuple[list[Places], list[SpaceView]]:
+    def _posted(self, selection: Selection) -> tuple[list[KeyRows], list[SpaceView]]:
         """Return the rows found by postings, or by scans where these cost less; and all other row spaces."""
-        places, others = list[Places](), list[SpaceView]()
+        key_rows, others = list[KeyRows](), list[SpaceView]()
         scanned = [space for space in selection.coverage.spaces if self._is_scanned(space)]
         if scanned:
             try:
-                places.append(self._scanned(scanned, selection))
+                key_rows.append(self._scanned(scanned, selection))
             except DataFileError:  # postings also know the rows of files that are gone
                 scanned = []
         for space in selection.coverage.spaces:
@@ -159,8 +159,8 @@ class Keys:
             if posted is None:
                 others.append(space)
             else:
-                places.append(posted)
-        return places, others
+                key_rows.append(posted)
+        return key_rows, others
 
     def _is_scanned(self, space: SpaceView) -> bool:
         """Return whether to read all key columns of a row space although it has postings of the keys."""
@@ -177,7 +177,7 @@ class Keys:
                 return is_scanned(space, posted.id, segments, keys, len(self.columns))
         return False
 
-    def _posted_in(self, space: SpaceView, selection: Selection) -> Places | None:
+    def _posted_in(self, space: SpaceView, selection: Selection) -> KeyRows | None:
         """Return the rows of a row space found by postings; None if postings cannot find every row.
 
         Raises:
@@ -187,19 +187,19 @@ class Keys:
             return self._posted_by_partition(space, selection)
         for posted, order, segments in self._terms(space):
             keys = self._ascending_in(order)
-            places = places_of(space, posted.id, segments, keys.keys, keys.numbers)
-            return self._whole_keys(places, keys.truncated, selection)
+            key_rows = rows_of_keys(space, posted.id, segments, keys.keys, keys.numbers)
+            return self._whole_keys(key_rows, keys.truncated, selection)
         hashed = by_hash(space, self.columns, self.values)
         return None if hashed is None else rechecked(hashed, selection, self.columns, self._join.owners)
 
-    def _whole_keys(self, places: Places, truncated: Mask | None, selection: Selection) -> Places:
+    def _whole_keys(self, key_rows: KeyRows, truncated: Mask | None, selection: Selection) -> KeyRows:
         """Return the rows that hold a key; rows of keys that `truncated` marks are read and compared."""
         if truncated is None:
-            return places
-        some = truncated[places.keys]
-        sure, maybe = (Places(*(part[which] for part in places)) for which in (~some, some))
+            return key_rows
+        some = truncated[key_rows.keys]
+        sure, maybe = (KeyRows(*(array[which] for array in key_rows)) for which in (~some, some))
         read = rechecked(maybe, selection, self.columns, self._join.owners)
-        return Places(*(np.concatenate(parts) for parts in zip(sure, read, strict=True)))
+        return KeyRows(*(np.concatenate(arrays) for arrays in zip(sure, read, strict=True)))
 
     def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...], Sequence[Segment]]]:
         """Yield columns and tuples with postings of all rows, the order of the key columns, and segments."""
@@ -214,31 +214,33 @@ class Keys:
         """Yield columns and tuples that may have postings of the keys, with the order of the key columns."""
         if len(self.columns) == 1:
             yield self.columns[0], (0,)
-        places = {column.id: number for number, column in enumerate(self.columns)}
+        number_of = {column.id: number for number, column in enumerate(self.columns)}
         for access in space.accesses:
-            if isinstance(term := access.values, IndexedTuple) and {p.id for p in term.parts} == set(places):
-                yield term, tuple(places[part.id] for part in term.parts)
+            if isinstance(term := access.values, IndexedTuple) and {p.id for p in term.parts} == set(
+                number_of
+            ):
+                yield term, tuple(number_of[part_column.id] for part_column in term.parts)
 
-    def _posted_by_partition(self, space: SpaceView, selection: Selection) -> Places | None:
+    def _posted_by_partition(self, space: SpaceView, selection: Selection) -> KeyRows | None:
         """Return the rows by the postings of the stored columns and the partition values in the log.
 
         Postings of partition values are not used: the log may change the values of an indexed file.
         """
         if self._stored is None:
             return None
-        (stored, numbers), (partitions, parts) = self._split
+        (stored, numbers), (partitions, partition_numbers) = self._split
         posted = stored._posted_in(space, selection)
         if posted is None or not len(posted.keys):
             return posted
-        files, at = np.unique(posted.files, return_inverse=True)
+        files, of_file = np.unique(posted.files, return_inverse=True)
         slices = [selection.snapshot.files[number] for number in files.tolist()]
-        owners = partitions._owners_of_files(slices)[at]
-        codes = numbers * len(partitions.given) + parts
+        owners = partitions._owners_of_files(slices)[of_file]
+        codes = numbers * len(partitions.given) + partition_numbers
         order = np.argsort(codes)
-        wanted = posted.keys * len(partitions.given) + owners
-        match = np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)
-        some = (owners >= 0) & (codes[order[match]] == wanted)
-        return Places(order[match][some], posted.files[some], posted.positions[some])
+        codes_of_rows = posted.keys * len(partitions.given) + owners
+        match = np.minimum(np.searchsorted(codes, codes_of_rows, sorter=order), len(codes) - 1)
+        some = (owners >= 0) & (codes[order[match]] == codes_of_rows)
+        return KeyRows(order[match][some], posted.files[some], posted.positions[some])
 
     @property
     def _stored(self) -> Keys | None:
@@ -256,13 +258,16 @@ class Keys:
     @once
     def _split(self) -> tuple[tuple[Keys, Longs], tuple[Keys, Longs]]:
         """Split the keys into stored and partition columns: distinct keys, and per full key their number."""
-        partitions = [at for at, column in enumerate(self.columns) if column.partition]
-        stored = [at for at, column in enumerate(self.columns) if not column.partition]
+        partitions = [number for number, column in enumerate(self.columns) if column.partition]
+        stored = [number for number, column in enumerate(self.columns) if not column.partition]
         return self._of_columns(stored), self._of_columns(partitions)
 
     def _of_columns(self, which: Sequence[int]) -> tuple[Keys, Longs]:
         """Return the distinct keys of some columns, and the number (int64) of each full key among them."""
-        columns, values = [self.columns[at] for at in which], [self.values[at] for at in which]
+        columns, values = (
+            [self.columns[number] for number in which],
+            [self.values[number] for number in which],
+        )
         keys = Keys._of_values(columns, self.given.select(which), values)
         return keys, keys._join.owners(values)
 
@@ -288,7 +293,10 @@ class Keys:
 
         `order`: the numbers of the key columns in the order of the parts of the key.
         """
-        columns, values = [self.columns[at] for at in order], [self.values[at] for at in order]
+        columns, values = (
+            [self.columns[number] for number in order],
+            [self.values[number] for number in order],
+        )
         long = [
             numpy_of(pc.greater(pc.binary_length(array), arrow_scalar(MAX_KEY)))
             for column, array in zip(columns, values, strict=True)
@@ -296,12 +304,12 @@ class Keys:
         ]
         truncated = np.logical_or.reduce(long) if long else None
         codes = _codes(columns, values)
-        known = self._order if order == tuple(range(len(order))) else None
-        numbers = ascending(codes)[0] if known is None else known
+        order_known = self._order if order == tuple(range(len(order))) else None
+        numbers = ascending(codes)[0] if order_known is None else order_known
         keys = LookupKeys(keys_at(codes, numbers))
         return _Ascending(keys, numbers, truncated if truncated is not None and truncated.any() else None)
 
-    def _read(self, selection: Selection) -> Places:
+    def _read(self, selection: Selection) -> KeyRows:
         """Return the rows of a selection that hold one of the keys; the key columns are read from data."""
         hits = selection.hits()
         tables = fetch_files(selection.storage, [(hit.slice_, hit.positions) for hit in hits], self.columns)
@@ -321,13 +329,13 @@ class Keys:
             hit.positions[matches - (end - len(hit.positions))].astype(np.int64)
             for hit, matches, end in zip(hits, by_file, ends.tolist(), strict=True)
         ]
-        return Places(
+        return KeyRows(
             np.concatenate(owners),
             np.repeat(files, list(map(len, by_file))),
             np.concatenate([np.zeros(0, dtype=np.int64), *positions]),
         )
 
-    def _scanned(self, spaces: Sequence[SpaceView], selection: Selection) -> Places:
+    def _scanned(self, spaces: Sequence[SpaceView], selection: Selection) -> KeyRows:
         """Return the visible rows of row spaces that hold one of the keys; all their key columns are read."""
         coverage = replace(selection.coverage, spaces=spaces, uncovered=selection.coverage.uncovered[:0])
         return self._read(replace(selection, node=Constant(True), by_file=None, coverage=coverage))
@@ -341,17 +349,17 @@ class Keys:
         """Return the condition that each key column has a value of some key; TRUE in every row with a key."""
         leaves = []
         for column, array in zip(self.columns, self.values, strict=True):
-            held = ValueSet.points(canonical(pc.unique(array), column.type))
-            text = f"{column.label} IN ({len(held.intervals)} keys)"
-            leaves.append(Leaf(column, held, held.others(), text))
+            values = ValueSet.points(canonical(pc.unique(array), column.type))
+            text = f"{column.label} IN ({len(values.intervals)} keys)"
+            leaves.append(Leaf(column, values, values.others(), text))
         return all_of(leaves)
 
 
 def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     """Return the keys of rows as bytes; `values`: per key column, the values in row order, none null."""
     types = [column.type for column in columns]
-    parts = [encode_array(array, key_type_of(type_)) for array, type_ in zip(values, types, strict=True)]
-    return parts[0] if len(parts) == 1 else join_parts(parts, key_type_of(tuple_of(types)))
+    arrays = [encode_array(array, key_type_of(type_)) for array, type_ in zip(values, types, strict=True)]
+    return arrays[0] if len(arrays) == 1 else join_parts(arrays, key_type_of(tuple_of(types)))
 
 
 def _batched(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
@@ -372,15 +380,15 @@ _BATCH = 1 << 28
 """Bytes of key columns that are joined together with keys, at most about."""
 
 
-def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Longs, Longs, Longs]:
+def _ordered(key_rows: Sequence[KeyRows], ranks: Longs, absent: Longs) -> tuple[Longs, Longs, Longs]:
     """Return key, rank of the file, and position of rows, ordered by these; absent keys have the rank 0.
 
     `ranks`: the rank of each file of the snapshot, from 1 on.
 
     Cost: a number is sorted for each row, by some bits at a time; rows of a key in a file come in order.
     """
-    many = [len(rows.keys) for rows in places]
-    most = [[int(numbers.max(initial=0)) for numbers in (rows.keys, rows.positions)] for rows in places]
+    many = [len(rows.keys) for rows in key_rows]
+    most = [[int(numbers.max(initial=0)) for numbers in (rows.keys, rows.positions)] for rows in key_rows]
     highest = int(absent.max(initial=0))
     widths = [
         max([highest, *(key for key, _ in most)]),
@@ -389,10 +397,10 @@ def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Lon
     ]
     of_keys, of_files, of_positions = (width.bit_length() for width in widths)
     if of_keys + of_files + of_positions > _LONG_BITS:
-        return _ordered_apart(places, ranks, absent)
+        return _ordered_apart(key_rows, ranks, absent)
     numbers = np.empty(sum(many) + len(absent), dtype=np.int64)
     end = 0
-    for rows, count in zip(places, many, strict=True):
+    for rows, count in zip(key_rows, many, strict=True):
         some = numbers[end : end + count]
         np.left_shift(rows.keys, of_files, out=some)
         some |= ranks[rows.files]
@@ -410,12 +418,12 @@ def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Lon
     return numbers, files, positions
 
 
-def _ordered_apart(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Longs, Longs, Longs]:
+def _ordered_apart(key_rows: Sequence[KeyRows], ranks: Longs, absent: Longs) -> tuple[Longs, Longs, Longs]:
     """Return what `_ordered` does, where a row is more than one number holds."""
     nowhere = np.zeros(len(absent), dtype=np.int64)
-    keys = np.concatenate([*(rows.keys for rows in places), absent])
-    files = np.concatenate([*(ranks[rows.files] for rows in places), nowhere])
-    positions = np.concatenate([*(rows.positions for rows in places), nowhere])
+    keys = np.concatenate([*(rows.keys for rows in key_rows), absent])
+    files = np.concatenate([*(ranks[rows.files] for rows in key_rows), nowhere])
+    positions = np.concatenate([*(rows.positions for rows in key_rows), nowhere])
     order = np.lexsort((positions, files, keys))
     return keys[order], files[order], positions[order]
 
@@ -424,10 +432,10 @@ _LONG_BITS = 63
 """Bits of a number in an int64 that is not negative."""
 
 
-def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> pa.Table:
+def _beside(keys: pa.Table, paths: pa.StringArray, key_rows: Sequence[KeyRows]) -> pa.Table:
     """Return a table of keys and the places of their rows; `paths`: the paths of the snapshot's files."""
     present, used = np.zeros(len(keys), dtype=np.bool_), np.zeros(len(paths), dtype=np.bool_)
-    for rows in places:
+    for rows in key_rows:
         present[rows.keys] = True
         used[rows.files] = True
     files = np.flatnonzero(used)
@@ -436,7 +444,7 @@ def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> 
     ranks = np.zeros(len(paths), dtype=np.int64)
     ranks[files[numpy_of(in_order)]] = np.arange(1, len(files) + 1)
     absent = np.flatnonzero(~present)
-    owners, of_files, positions = _ordered(places, ranks, absent)
+    owners, of_files, positions = _ordered(key_rows, ranks, absent)
     ranked = pa.concat_arrays([pa.nulls(1, paths.type), pc.take(used_paths, in_order)])
     path = _values_at(ranked, of_files)
     position = arrow_array(positions, mask=of_files == 0 if len(absent) else None)

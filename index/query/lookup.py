@@ -24,7 +24,7 @@ _MANY = 64
 """Keys that are worth a thread for each segment, unless their tables are cached."""
 
 
-class Places(NamedTuple):
+class KeyRows(NamedTuple):
     """Rows that have keys: the key's number, the row number of the file in the snapshot, and the position.
 
     All int64, an entry per row.
@@ -35,9 +35,9 @@ class Places(NamedTuple):
     positions: Longs
 
 
-def places_of(
+def rows_of_keys(
     space: SpaceView, id_: str, segments: Sequence[Segment], keys: LookupKeys, numbers: Longs
-) -> Places:
+) -> KeyRows:
     """Return the visible rows of a row space that have keys, by the postings of a column or tuple.
 
     `segments`: the segments with these postings. `numbers`: the caller's number (int64) of each wanted key.
@@ -47,10 +47,10 @@ def places_of(
     """
     lookups = [partial(_placed, segment, id_, keys) for segment in segments]
     light = len(keys.codes) <= _MANY or all(holds_tables(segment, id_, keys) for segment in segments)
-    parts = [found(True) for found in lookups] if light else list(in_order(lookups))
-    owners = np.concatenate([np.zeros(0, dtype=np.int64), *(owners for owners, _ in parts)])
-    at = np.concatenate([np.zeros(0, dtype=np.int64), *(at for _, at in parts)])
-    return visible_rows(space, numbers[owners], at)
+    hits = [lookup(True) for lookup in lookups] if light else list(in_order(lookups))
+    owners = np.concatenate([np.zeros(0, dtype=np.int64), *(owners for owners, _ in hits)])
+    positions = np.concatenate([np.zeros(0, dtype=np.int64), *(positions for _, positions in hits)])
+    return visible_rows(space, numbers[owners], positions)
 
 
 def is_scanned(
@@ -95,18 +95,18 @@ def _placed(segment: Segment, id_: str, keys: LookupKeys, _: bool) -> Placed:
     return placed(segment, id_, keys)
 
 
-def visible_rows(space: SpaceView, keys: Longs, at: Longs) -> Places:
-    """Return the visible rows among positions `at` of a row space; `keys`: the key's number per position."""
+def visible_rows(space: SpaceView, keys: Longs, in_space: Longs) -> KeyRows:
+    """Return the visible rows among positions of a row space; `keys`: the key's number per position."""
     if not len(space.bases):
-        keys, at = keys[:0], at[:0]
-    files = np.searchsorted(space.bases, at, side="right") - 1
-    positions = at - space.bases[files]
+        keys, in_space = keys[:0], in_space[:0]
+    files = np.searchsorted(space.bases, in_space, side="right") - 1
+    positions = in_space - space.bases[files]
     shown = (files >= 0) & (positions < space.rows[files])
     if len(space.hidden):
-        shown &= ~_are_hidden(space, at)
+        shown &= ~_are_hidden(space, in_space)
     if not shown.all():
         keys, files, positions = keys[shown], files[shown], positions[shown]
-    return Places(keys, space.files[files], positions)
+    return KeyRows(keys, space.files[files], positions)
 
 
 def _are_hidden(space: SpaceView, positions: Longs) -> Mask:

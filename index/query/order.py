@@ -27,7 +27,7 @@ _TEXT = re.compile(
     r"(?P<name>.*?)(?:\s+(?P<way>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?", re.IGNORECASE | re.DOTALL
 )
 _UNORDERED = ("struct", "array", "map", "variant", "void")
-_KEPT = 1 << 20
+_SURPLUS = 1 << 20
 """Rows gathered beyond the limit before the surplus is dropped."""
 _AT_ONCE = 1 << 20
 """Limit of ordered rows that are read together: each such batch reads the pages of its own rows."""
@@ -100,18 +100,18 @@ def _ordered(
 ) -> npt.NDArray[np.int64]:
     """Sort the matching rows; return the numbers (in path and position order) of the first `most` or all."""
     columns = list({key.column.id: key.column for key in keys}.values())
-    held: list[pa.Table] = []
+    tables: list[pa.Table] = []
     size = number = 0
     for table in fetch_files(storage, [(hit.slice_, hit.positions) for hit in hits], columns):
         numbers = arrow_array(np.arange(number, number + len(table), dtype=np.int64))
-        held.append(table.select([c.id for c in columns]).append_column("", numbers))
+        tables.append(table.select([c.id for c in columns]).append_column("", numbers))
         number, size = number + len(table), size + len(table)
-        if most is not None and size > 2 * most + _KEPT:
-            held = [_first(pa.concat_tables(held), keys, most)]
-            size = len(held[0])
-    if not held:
+        if most is not None and size > 2 * most + _SURPLUS:
+            tables = [_first(pa.concat_tables(tables), keys, most)]
+            size = len(tables[0])
+    if not tables:
         return np.zeros(0, np.int64)
-    return numpy_of(_first(pa.concat_tables(held), keys, most)[""])
+    return numpy_of(_first(pa.concat_tables(tables), keys, most)[""])
 
 
 def _first(table: pa.Table, keys: Sequence[SortKey], most: int | None) -> pa.Table:
@@ -148,10 +148,10 @@ def _read(
     by_place = np.argsort(rows, kind="stable")
     ascending = rows[by_place]
     cuts = np.searchsorted(ascending, bases)
-    wanted = [
+    reads = [
         (hits[n].slice_, hits[n].positions[ascending[cuts[n] : cuts[n + 1]] - bases[n]])
         for n in np.flatnonzero(np.diff(cuts)).tolist()
     ]
     back = np.empty(len(rows), np.int64)
     back[by_place] = np.arange(len(rows))
-    return pc.take(pa.concat_tables(list(fetch_files(storage, wanted, columns))), arrow_array(back))
+    return pc.take(pa.concat_tables(list(fetch_files(storage, reads, columns))), arrow_array(back))

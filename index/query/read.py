@@ -36,22 +36,22 @@ def stream(
         if number is not None and number < 0:
             hint = f"Give {with_article(name)} of 0 or more."
             raise UsageError(reason=f"{name} {number} is below zero", hint=hint)
-    wanted = list(selection.schema.columns) if columns is None else selection.schema.resolve_all(columns)
-    if not wanted and columns is None:
+    selected = list(selection.schema.columns) if columns is None else selection.schema.resolve_all(columns)
+    if not selected and columns is None:
         hint = "Ask for the count or the positions, or for a version that has columns."
         raise UsageError(reason=f"the table has no columns at version {selection.version}", hint=hint)
-    if not wanted:
+    if not selected:
         raise UsageError(reason="no columns are named", hint="Name one, or give none for all.")
     keys = None if order_by is None else sort_keys(selection.schema, order_by)
-    schema = _logical(selection.schema.arrow(wanted), wanted)
+    schema = _logical(selection.schema.arrow(selected), selected)
 
     def tables() -> Iterator[pa.Table]:
         if limit == 0:
             return
         if keys is not None:
-            read = in_order_of(selection.storage, selection.hits(), keys, wanted, offset, limit)
+            read = in_order_of(selection.storage, selection.hits(), keys, selected, offset, limit)
         else:
-            read = fetch_files(selection.storage, _between(selection, offset, limit), wanted)
+            read = fetch_files(selection.storage, _between(selection, offset, limit), selected)
         for table in read:
             yield _as(schema, table)
 
@@ -103,13 +103,13 @@ def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, A
 
 def _between(selection: Selection, offset: int, limit: int | None) -> Iterator[tuple[FileSlice, Positions]]:
     """Yield the matching positions without the first `offset`, at most `limit`; skipped rows are not read."""
-    skip, left = offset, limit
+    skip, remaining = offset, limit
     for hit in selection.hits():
-        at = hit.positions[skip:]
+        positions = hit.positions[skip:]
         skip = max(0, skip - len(hit.positions))
-        at = at if left is None else at[:left]
-        if len(at):
-            yield hit.slice_, at
-        left = None if left is None else left - len(at)
-        if left == 0:
+        positions = positions if remaining is None else positions[:remaining]
+        if len(positions):
+            yield hit.slice_, positions
+        remaining = None if remaining is None else remaining - len(positions)
+        if remaining == 0:
             return

@@ -81,17 +81,17 @@ def reasons_of_recheck(selection: Selection, space: SpaceView) -> dict[int, tupl
     Cost: each condition is evaluated once more.
     """
     reasons: dict[int, tuple[Reason, Node]] = {}
-    known = np.zeros(len(space.files), dtype=bool)
+    explained = np.zeros(len(space.files), dtype=bool)
     for node in nodes_of(selection.node):
         if isinstance(node, (And, Or, Constant)):
             continue
         bounds = evaluate(node, space)
         if bounds.exact:
             continue
-        open_ = (space.counts_by_file(bounds.maybe - bounds.sure) > 0) & ~known
+        open_ = (space.counts_by_file(bounds.maybe - bounds.sure) > 0) & ~explained
         for order in np.flatnonzero(open_).tolist():
             reasons[order] = (_reason(node, space, order), node)
-        known |= open_
+        explained |= open_
     return reasons
 
 

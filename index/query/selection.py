@@ -151,7 +151,7 @@ class Selection:
         """Return the numbers (in the snapshot) of uncovered files and of files in damaged row spaces."""
         served = {id(space) for space, _ in self.bounds}
         lost = [s.files for s in self.coverage.spaces if id(s) not in served]
-        return [int(n) for part in (self.coverage.uncovered, *lost) for n in part.tolist()]
+        return [int(n) for files in (self.coverage.uncovered, *lost) for n in files.tolist()]
 
     @once
     def _hits_and_scans(self) -> tuple[list[FileHits], list[Scan], list[HitSource]]:
@@ -163,28 +163,28 @@ class Selection:
         if not inexact and not self.to_scan:
             return [], [], []
         scans = [search for space, bounds in inexact for search in self._rechecks(space, bounds)]
-        known, uncovered = self._known_and_uncovered()
+        hits, uncovered = self._known_and_uncovered()
         sources = [HitSource.RECHECK] * len(scans) + [HitSource.SCAN] * len(uncovered)
-        return known, scans + uncovered, sources
+        return hits, scans + uncovered, sources
 
     @once
     def read_hits(self) -> Sequence[FileHits]:
         """Return the hits that need data to be read: rechecked rows and uncovered files."""
-        known, scans, sources = self._hits_and_scans
+        hits, scans, sources = self._hits_and_scans
         if not scans:
-            return tuple(known)
+            return tuple(hits)
         from tailbit.index.scanning.scan import scan
 
         scanned = zip(scans, scan(self.storage, scans), sources, strict=True)
-        return *known, *(FileHits(search.slice_, at, source) for search, at, source in scanned)
+        return *hits, *(FileHits(search.slice_, positions, source) for search, positions, source in scanned)
 
     @once
     def _counted_in_data(self) -> int:
         """Count the rows of the read hits. Cost: less than finding these rows, unless they are known."""
         if "read_hits" in self.__dict__:
             return sum(len(hit.positions) for hit in self.read_hits)
-        known, scans, _ = self._hits_and_scans
-        total = sum(len(hit.positions) for hit in known)
+        hits, scans, _ = self._hits_and_scans
+        total = sum(len(hit.positions) for hit in hits)
         if scans:
             from tailbit.index.scanning.scan import count
 
@@ -196,10 +196,10 @@ class Selection:
         from tailbit.index.scanning.scan import Scan
 
         whole, rest = space.split_whole(bounds.maybe - bounds.sure)
-        left = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
-        left += [Scan(slice_, self.node, None, among) for slice_, among in self.by_slice(space, rest)]
-        truths = pruning.FileTruths(self.pruning, [search.slice_ for search in left])
-        for order, search in enumerate(left):
+        scans = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
+        scans += [Scan(slice_, self.node, None, among) for slice_, among in self.by_slice(space, rest)]
+        truths = pruning.FileTruths(self.pruning, [search.slice_ for search in scans])
+        for order, search in enumerate(scans):
             if truths.can_match[order]:
                 yield replace(search, node=truths.narrowed(order))
 
@@ -208,13 +208,13 @@ class Selection:
         from tailbit.index.scanning.scan import Scan
         from tailbit.tables.parquet.rows import row_counts, visible_positions
 
-        known, scans, whole = list[FileHits](), list[Scan](), list[tuple[FileSlice, BitMap | None]]()
+        hits, scans, whole = list[FileHits](), list[Scan](), list[tuple[FileSlice, BitMap | None]]()
         numbers = self.to_scan
         truths = pruning.FileTruths(self.pruning, self.snapshot.files.at(numbers))
         for order, number in enumerate(numbers):
             slice_ = truths.slices[order].of_any_size()
             if not truths.can_match[order]:
-                known.append(FileHits(slice_, np.zeros(0, np.uint64), HitSource.PRUNED))
+                hits.append(FileHits(slice_, np.zeros(0, np.uint64), HitSource.PRUNED))
                 continue
             hidden = self.coverage.hidden_of(number)
             if truths.all_rows[order]:
@@ -223,9 +223,9 @@ class Selection:
                 scans.append(Scan(slice_, truths.narrowed(order), hidden))
         counts = row_counts(self.storage, [slice_ for slice_, _ in whole])
         for (slice_, hidden), rows in zip(whole, counts, strict=True):
-            at = visible_positions(rows, hidden)
-            known.append(FileHits(slice_.of_any_size(), at, HitSource.PRUNED))
-        return known, scans
+            positions = visible_positions(rows, hidden)
+            hits.append(FileHits(slice_.of_any_size(), positions, HitSource.PRUNED))
+        return hits, scans
 
     def physical_rows(self, hits: Sequence[FileHits]) -> list[int]:
         """Return the physical row counts of the files of some hits: as recorded, else by their footers.
@@ -246,8 +246,8 @@ class Selection:
 
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[tuple[FileSlice, Positions]]:
         """Yield the positions of a row space file by file, for the files that have any."""
-        for number, at in space.split(bits):
-            yield self.snapshot.files[number], at
+        for number, positions in space.split(bits):
+            yield self.snapshot.files[number], positions
 
     @property
     def files_scanned(self) -> int:
@@ -295,11 +295,13 @@ class Selection:
         """
         merged: dict[str, FileHits] = {}
         for space, bounds in self.bounds:
-            for slice_, at in self.by_slice(space, bounds.sure):
-                merged[slice_.path] = FileHits(slice_, at, HitSource.INDEX)
+            for slice_, positions in self.by_slice(space, bounds.sure):
+                merged[slice_.path] = FileHits(slice_, positions, HitSource.INDEX)
         for hit in self.read_hits:
             if len(hit.positions):
-                known = merged.get(hit.slice_.path)
-                at = hit.positions.copy() if known is None else np.union1d(known.positions, hit.positions)
-                merged[hit.slice_.path] = FileHits(hit.slice_, at, hit.source)
+                before = merged.get(hit.slice_.path)
+                positions = (
+                    hit.positions.copy() if before is None else np.union1d(before.positions, hit.positions)
+                )
+                merged[hit.slice_.path] = FileHits(hit.slice_, positions, hit.source)
         return [merged[path] for path in sorted(merged)]

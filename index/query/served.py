@@ -20,13 +20,13 @@ def served(selection: Selection) -> Iterator[tuple[Node, dict[str, Any]]]:
     """
     names = {definition.id: definition.name for definition in selection.coverage.definitions}
     spaces = [space for space in selection.coverage.spaces if _is_sound(space)]
-    together: set[int] = set()
+    replaced: set[int] = set()
     for node in nodes_of(selection.node):
         if isinstance(node, And):
-            parts = _together(node, spaces)
-            together |= set(map(id, parts))
-            node = And(tuple(parts))
-        if isinstance(node, (Or, Constant)) or id(node) in together or node == And(()):
+            replaced_here = _replaced_at_once(node, spaces)
+            replaced |= set(map(id, replaced_here))
+            node = And(tuple(replaced_here))
+        if isinstance(node, (Or, Constant)) or id(node) in replaced or node == And(()):
             continue
         used, able = dict[str, None](), dict[str, None]()
         for space in spaces:
@@ -44,21 +44,21 @@ def _is_sound(space: SpaceView) -> bool:
         return False
 
 
-def _together(node: And, spaces: Sequence[SpaceView]) -> list[Node]:
+def _replaced_at_once(node: And, spaces: Sequence[SpaceView]) -> list[Node]:
     """Return the parts of an AND that one condition on an index replaces in some row space."""
-    parts: dict[int, Node] = {}
+    replaced: dict[int, Node] = {}
     for space in spaces:
         best = choose(node, space).node
-        kept = set(map(id, best.children if isinstance(best, And) else (best,)))
-        lost = [part for part in node.children if id(choose(part, space).node) not in kept]
-        parts |= {id(part): part for part in lost if len(lost) > 1}
-    return list(parts.values())
+        remaining = set(map(id, best.children if isinstance(best, And) else (best,)))
+        lost = [child for child in node.children if id(choose(child, space).node) not in remaining]
+        replaced |= {id(child): child for child in lost if len(lost) > 1}
+    return list(replaced.values())
 
 
 def all_serving(node: Node, space: SpaceView) -> set[str]:
     """Return the ids of the definitions that bound a condition or parts of it in a row space."""
     choice = choose(node, space)
-    bounding = (access.definition.id for part in choice.bounding.values() for access, _ in part)
+    bounding = (access.definition.id for accesses in choice.bounding.values() for access, _ in accesses)
     return {column.id for column in columns_of(choice.node)}.union(bounding)
 
 

@@ -39,7 +39,7 @@ from pyroaring import BitMap
 from tailbit.base.arrays import Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import DataFileError, HiddenRowsError, SourceError
-from tailbit.index.expression.evaluate import Kept
+from tailbit.index.expression.evaluate import CallCache
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
 from tailbit.index.functions.tree import Call, calls_of_several
 from tailbit.index.functions.vectors import Vector
@@ -325,7 +325,7 @@ class DataFiles:
             values, raised = values_of(term, columns, len(arrays[0]), kept)
             yield pa.chunked_array([values]), raised
 
-    def _kept(self, path: str, over: str) -> Kept:
+    def _kept(self, path: str, over: str) -> CallCache:
         """Return the cache of the calls that several terms have in common, for values of one file."""
 
         def of(call: Call, compute: Callable[[], Vector]) -> Vector:

@@ -20,7 +20,7 @@ from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.row_space import Access, SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
-from tailbit.index.implication.implied import Asked, TuplePrefix, implied, implies, tuple_prefix
+from tailbit.index.implication.implied import TermOfNode, TuplePrefix, implied, implies, tuple_prefix
 from tailbit.index.keys import key_type_of
 from tailbit.index.model import Definition
 from tailbit.index.predicate.key_ranges import tuple_set
@@ -83,12 +83,12 @@ class TupleAccess(Access):
 
     def same(self, node: Node) -> Node | None:
         """Return a condition on tuples, AND the rest of `node`, that is TRUE for the same rows, or None."""
-        served = _served(Asked(node, self.term))
+        served = _served(TermOfNode(node, self.term))
         return served.whole if served is not None and served.exact else None
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition, or several parts of an AND together, restrict the tuples."""
-        return _served(Asked(node, self.term)) is not None
+        return _served(TermOfNode(node, self.term)) is not None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the bounds of a condition by the keys of the tuples.
@@ -96,7 +96,7 @@ class TupleAccess(Access):
         Raises:
             CorruptIndexError: a segment is damaged.
         """
-        served = _served(Asked(node, self.term))
+        served = _served(TermOfNode(node, self.term))
         if served is None:
             return Bounds.between(EMPTY, space.visible)
         bounds = Evaluation(Choice(served.leaf), space).whole()
@@ -118,18 +118,18 @@ class _Served:
 
 
 @lru_cache(maxsize=4096)
-def _served(asked: Asked[IndexedTuple]) -> _Served | None:
-    node, term = asked.node, asked.term
+def _served(question: TermOfNode[IndexedTuple]) -> _Served | None:
+    node, term = question.node, question.term
     conjuncts = node.children if isinstance(node, And) else (node,)
     # Tuples hold the values of partition columns as they are in UTC.
-    prefix = tuple_prefix([part for part in conjuncts if _is_in_utc(part)], term.parts)
+    prefix = tuple_prefix([conjunct for conjunct in conjuncts if _is_in_utc(conjunct)], term.parts)
     if prefix is None or (isinstance(node, And) and len(prefix.served) < 2):
         return None
     conditions = _conditions(prefix)
     values, used = tuple_set(conditions, key_type_of(term.type))
     leaf = Leaf(term, values, values.inverse(), f"({term.label}) in some tuples")
-    served = {id(part) for part in prefix.served}
-    rest = [part for part in conjuncts if id(part) not in served]
+    served = {id(conjunct) for conjunct in prefix.served}
+    rest = [conjunct for conjunct in conjuncts if id(conjunct) not in served]
     whole = all_of([leaf, *rest]) if rest else leaf
     return _Served(leaf, whole, prefix.exact and used == len(conditions))
 

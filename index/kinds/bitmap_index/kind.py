@@ -39,9 +39,9 @@ class Segments:
 
     def replaced(self, view: View) -> Segments:
         """Return the segments that are live in `view`, reusing known objects."""
-        known = {segment.path: segment for segment in self._segments}
+        segments = {segment.path: segment for segment in self._segments}
         paths = view.paths_of(BITMAP_INDEX)
-        return Segments([known.get(path) or Segment(view.storage, path) for path in paths])
+        return Segments([segments.get(path) or Segment(view.storage, path) for path in paths])
 
 
 def _unfit_key(column: Column) -> str | None:

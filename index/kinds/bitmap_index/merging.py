@@ -98,7 +98,9 @@ def _with_dropped(spaces: Spaces, settings: Settings) -> set[str]:
     gone = set(settings.dropped).difference(definition.id for definition in settings.definitions)
     if not gone:
         return set()
-    return {space for space, held in spaces.items() if any(not gone.isdisjoint(s.columns) for s in held)}
+    return {
+        space for space, segments in spaces.items() if any(not gone.isdisjoint(s.columns) for s in segments)
+    }
 
 
 def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
@@ -110,12 +112,14 @@ def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
     groups: list[tuple[list[str], dict[str, set[str]]]] = []
     for space in members:
         types = _types(spaces[space])
-        for group, known in groups:
-            united = {column: known.get(column, set()) | key_types for column, key_types in types.items()}
+        for group, types_of_group in groups:
+            united = {
+                column: types_of_group.get(column, set()) | key_types for column, key_types in types.items()
+            }
             if _all_widen((*group, space), spaces, united):
                 group.append(space)
                 for column, key_types in types.items():
-                    known.setdefault(column, set()).update(key_types)
+                    types_of_group.setdefault(column, set()).update(key_types)
                 break
         else:
             groups.append(([space], types))
@@ -180,7 +184,7 @@ class Moves:
     targets: Longs
 
     @once
-    def kept(self) -> BitMap:
+    def remaining(self) -> BitMap:
         """Return the old positions that move; all others vanish."""
         bits = BitMap()
         for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True):
@@ -192,7 +196,7 @@ class Moves:
         shifts = (self.targets - self.starts).tolist()
         if len(shifts) == 1 and bits and self.starts[0] <= bits.min() and bits.max() < self.ends[0]:
             return bits.shift(shifts[0])
-        bits = bits & self.kept
+        bits = bits & self.remaining
         if len(shifts) == 1 or not bits:
             return bits.shift(shifts[0]) if bits else bits
         if len(shifts) <= _FEW_RUNS:
@@ -284,16 +288,18 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     counts = numpy_of(rows["cardinality"], dtype=np.int64)
     dense = numpy_of(rows[FIRST].is_null())
     as_bits = (np.bincount(group, weights=dense) > 0)[group]
-    parts = [_sparse(rows, group, source, counts, np.flatnonzero(~as_bits), inputs)]
+    merged = [_sparse(rows, group, source, counts, np.flatnonzero(~as_bits), inputs)]
     if as_bits.any():
-        parts.append(_dense(rows, group, source, counts, np.flatnonzero(as_bits), inputs))
-    out = pa.concat_tables([_encoded(part) for part in parts])
-    at = np.concatenate([part.at for part in parts])
+        merged.append(_dense(rows, group, source, counts, np.flatnonzero(as_bits), inputs))
+    out = pa.concat_tables([_encoded(piece) for piece in merged])
+    row_numbers = np.concatenate([piece.rows for piece in merged])
     keys = rows["key"].combine_chunks()
-    if len(parts) > 1:
-        order = np.argsort(at)
-        at, out = at[order], out.take(arrow_array(order))
-    return out.add_column(0, "key", keys if len(at) == len(keys) else keys.take(arrow_array(at)))
+    if len(merged) > 1:
+        order = np.argsort(row_numbers)
+        row_numbers, out = row_numbers[order], out.take(arrow_array(order))
+    return out.add_column(
+        0, "key", keys if len(row_numbers) == len(keys) else keys.take(arrow_array(row_numbers))
+    )
 
 
 class _Merged:
@@ -304,31 +310,40 @@ class _Merged:
     """
 
     def __init__(
-        self, at: Longs, counts: Longs, positions: BitPositions, bitmaps: Sequence[bytes | None] | None = None
+        self,
+        rows: Longs,
+        counts: Longs,
+        positions: BitPositions,
+        bitmaps: Sequence[bytes | None] | None = None,
     ) -> None:
-        self.at, self.counts, self.positions, self.bitmaps = at, counts, positions, bitmaps
+        self.rows, self.counts, self.positions, self.bitmaps = rows, counts, positions, bitmaps
 
 
-def _encoded(part: _Merged) -> pa.Table:
-    cardinality = arrow_array(part.counts)
-    counts = part.counts
-    if part.bitmaps is None:
+def _encoded(piece: _Merged) -> pa.Table:
+    cardinality = arrow_array(piece.counts)
+    counts = piece.counts
+    if piece.bitmaps is None:
         bitmaps = pa.nulls(len(counts), pa.binary())
     else:
-        bitmaps = arrow_array(part.bitmaps, pa.binary())
+        bitmaps = arrow_array(piece.bitmaps, pa.binary())
         counts = np.where(numpy_of(bitmaps.is_null()), counts, 0)
-    sparse = encoded(part.positions, counts)
+    sparse = encoded(piece.positions, counts)
     return sparse.add_column(0, "cardinality", cardinality).add_column(1, "bitmap", bitmaps)
 
 
 def _sparse(
-    rows: pa.Table, group: Longs, source: Longs, counts: Longs, mine: Longs, inputs: Sequence[Input]
+    rows: pa.Table, group: Longs, source: Longs, counts: Longs, own_rows: Longs, inputs: Sequence[Input]
 ) -> _Merged:
     """Merge the keys that are sparse in every input."""
-    if not len(mine):
-        return _Merged(mine, mine, np.zeros(0, dtype=np.uint32))
-    if len(mine) < len(rows):
-        rows, group, source, counts = rows.take(arrow_array(mine)), group[mine], source[mine], counts[mine]
+    if not len(own_rows):
+        return _Merged(own_rows, own_rows, np.zeros(0, dtype=np.uint32))
+    if len(own_rows) < len(rows):
+        rows, group, source, counts = (
+            rows.take(arrow_array(own_rows)),
+            group[own_rows],
+            source[own_rows],
+            counts[own_rows],
+        )
     moved = move_all(inputs, source, counts, _read(rows, source, counts, inputs))
     owner = np.repeat(group, counts)
     if moved.min() < 0:
@@ -336,9 +351,9 @@ def _sparse(
     moved, owner = _rising(moved, owner)
     counts_of_groups = np.bincount(owner - group[0], minlength=int(group[-1] - group[0]) + 1)
     firsts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
-    kept = counts_of_groups[group[firsts] - group[0]]
-    at = mine[firsts[kept > 0]]
-    return _as_they_pay(at, kept[kept > 0], moved.astype(np.uint32))
+    remaining = counts_of_groups[group[firsts] - group[0]]
+    row_numbers = own_rows[firsts[remaining > 0]]
+    return _as_they_pay(row_numbers, remaining[remaining > 0], moved.astype(np.uint32))
 
 
 def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input]) -> Longs:
@@ -373,37 +388,37 @@ def _rising(moved: Longs, owner: Longs) -> tuple[Longs, Longs]:
     return moved[once], owner[once]
 
 
-def _as_they_pay(at: Longs, counts: Longs, positions: BitPositions) -> _Merged:
+def _as_they_pay(row_numbers: Longs, counts: Longs, positions: BitPositions) -> _Merged:
     """Keep the sparse form of the keys for which it still pays; give the other keys bitmaps."""
     ends = np.cumsum(counts)
-    if not len(at):
-        return _Merged(at, counts, positions)
+    if not len(row_numbers):
+        return _Merged(row_numbers, counts, positions)
     firsts, lasts = positions[ends - counts].astype(np.int64), positions[ends - 1].astype(np.int64)
     sparse = pays(counts, firsts, lasts, roaring_bytes(positions, counts))
     if sparse.all():
-        return _Merged(at, counts, positions)
-    bitmaps: list[bytes | None] = [None] * len(at)
+        return _Merged(row_numbers, counts, positions)
+    bitmaps: list[bytes | None] = [None] * len(row_numbers)
     for i in np.flatnonzero(~sparse).tolist():
         bits = bitmap_of(positions[ends[i] - counts[i] : ends[i]])
         bits.run_optimize()
         bitmaps[i] = bits.serialize()
     stay = positions[ranges((ends - counts)[sparse], counts[sparse])]
-    return _Merged(at, counts, stay, bitmaps)
+    return _Merged(row_numbers, counts, stay, bitmaps)
 
 
 def _dense(
-    rows: pa.Table, group: Longs, source: Longs, counts: Longs, mine: Longs, inputs: Sequence[Input]
+    rows: pa.Table, group: Longs, source: Longs, counts: Longs, own_rows: Longs, inputs: Sequence[Input]
 ) -> _Merged:
     """Merge the keys that are dense in some input."""
-    cuts = np.append(np.flatnonzero(np.diff(group[mine], prepend=-1)), len(mine)).tolist()
-    read = _Bitmaps(rows.take(arrow_array(mine)), source[mine], counts[mine], inputs)
+    cuts = np.append(np.flatnonzero(np.diff(group[own_rows], prepend=-1)), len(own_rows)).tolist()
+    read = _Bitmaps(rows.take(arrow_array(own_rows)), source[own_rows], counts[own_rows], inputs)
     firsts: list[int] = []
     merged_bitmaps: list[BitMap] = []
     for a, b in pairwise(cuts):
         moved = [read.moved(i) for i in range(a, b)]
         bits = moved[0] if len(moved) == 1 else BitMap.union(*moved)
         if bits:
-            firsts.append(int(mine[a]))
+            firsts.append(int(own_rows[a]))
             merged_bitmaps.append(bits)
     data = [bits.serialize() for bits in merged_bitmaps]
     numbers = [
@@ -424,18 +439,18 @@ class _Bitmaps:
         self._data = rows["bitmap"].to_pylist()
         self._counts, self._origins = counts.tolist(), [inputs[number] for number in source.tolist()]
         self._sparse = Gaps.of(rows, counts, max(i.rows for i in inputs))
-        self._held = self._sparse.is_sparse.tolist()
+        self._is_sparse = self._sparse.is_sparse.tolist()
 
-    def moved(self, at: int) -> BitMap:
-        """Return the posting of row `at`, moved to the merged row space."""
-        origin = self._origins[at]
+    def moved(self, row: int) -> BitMap:
+        """Return the posting of row `row`, moved to the merged row space."""
+        origin = self._origins[row]
         moves: Moves = origin.moves
-        if not self._held[at]:
-            data = self._data[at] or b""
-            bits = read_bitmap(data, self._counts[at], origin.rows, origin.path)
+        if not self._is_sparse[row]:
+            data = self._data[row] or b""
+            bits = read_bitmap(data, self._counts[row], origin.rows, origin.path)
             return moves.move(bits)
         try:
-            bits = bitmap_of(self._sparse.positions(at, at + 1))
+            bits = bitmap_of(self._sparse.positions(row, row + 1))
         except ValueError as damage:
             raise CorruptIndexError(file=origin.path, reason=str(damage)) from damage
         if bits.max() >= origin.rows:
@@ -482,20 +497,20 @@ def _postings(
     """
     sources = [(number, segment) for number, segments in enumerate(spaces) for segment in segments]
     for column in sorted(posted & {c for _, s in sources for c in s.columns}):
-        mine = [(n, s) for n, s in sources if column in s.columns]
-        types = {s.columns[column] for _, s in mine}
+        own_segments = [(n, s) for n, s in sources if column in s.columns]
+        types = {s.columns[column] for _, s in own_segments}
         key_type = widest(types)
         if key_type is None:
             type_names = ", ".join(sorted(types))
             raise ColumnTypeError(
                 column=column, type=type_names, reason="none holds the values of all others"
             )
-        inputs = [Input(moves[n], s.path, s.rows) for n, s in mine]
-        batches = [_batches(s, column, key_type, at) for at, (_, s) in enumerate(mine)]
-        for part in regrouped(combine(sort(rows, ["key"]), inputs) for rows in aligned(batches, ["key"])):
-            cardinality = numpy_of(part["cardinality"], dtype=np.int64)
-            keys, bitmaps = part["key"].combine_chunks(), part["bitmap"].combine_chunks()
-            yield Postings(column, key_type, keys, cardinality, bitmaps, part.select(gaps.COLUMNS))
+        inputs = [Input(moves[n], s.path, s.rows) for n, s in own_segments]
+        batches = [_batches(s, column, key_type, place) for place, (_, s) in enumerate(own_segments)]
+        for batch in regrouped(combine(sort(rows, ["key"]), inputs) for rows in aligned(batches, ["key"])):
+            cardinality = numpy_of(batch["cardinality"], dtype=np.int64)
+            keys, bitmaps = batch["key"].combine_chunks(), batch["bitmap"].combine_chunks()
+            yield Postings(column, key_type, keys, cardinality, bitmaps, batch.select(gaps.COLUMNS))
 
 
 def _batches(segment: Segment, column: str, key_type: str, source: int) -> Iterator[pa.Table]:

@@ -51,7 +51,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.file import ParquetFile
 from tailbit.tables.storage import Storage
 
-_HELD: Cache[tuple[str, Hashable, Hashable], Any] = Cache(share(3 / 64))
+_STATS: Cache[tuple[str, Hashable, Hashable], Any] = Cache(share(3 / 64))
 """Column statistics that this process has read, by root of the index, index file or files, and column.
 
 Of one index file: rows of a column, or the directory. Of all files together: cells and bounds of a column.
@@ -82,7 +82,7 @@ class Cells:
     """
 
     key_type: str
-    known: Mask
+    recorded: Mask
     bounded: Mask
     low: Longs | pa.Array
     high: Longs | pa.Array
@@ -100,12 +100,12 @@ class Cells:
         if any(getattr(self, name)[units].tolist() != getattr(other, name).tolist() for name in _COMPARED):
             return False
         # Bounds are compared only where there are any: without any, their arrays have no certain type.
-        at = np.flatnonzero(other.bounded).tolist()
+        units_bounded = np.flatnonzero(other.bounded).tolist()
         pairs = (
             (self.low[units].tolist(), other.low.tolist()),
             (self.high[units].tolist(), other.high.tolist()),
         )
-        return all(mine[n] == theirs[n] for mine, theirs in pairs for n in at)
+        return all(own[n] == theirs[n] for own, theirs in pairs for n in units_bounded)
 
     def hold(self, units: slice, other: Cells) -> bool:
         """Return whether the statistics of `units` are true of the rows that `other` was computed from.
@@ -116,16 +116,17 @@ class Cells:
         """
         ours = enumerate(range(units.start, units.stop))
         return all(
-            self.same(slice(at, at + 1), other._only(n)) or self._wider(at, other, n) for n, at in ours
+            self.same(slice(unit, unit + 1), other._only(n)) or self._wider(unit, other, n)
+            for n, unit in ours
         )
 
     def _only(self, unit: int) -> Cells:
-        parts = [getattr(self, field_.name) for field_ in fields(self) if field_.name != "key_type"]
-        return Cells(self.key_type, *(part[unit : unit + 1] for part in parts))
+        arrays = [getattr(self, field_.name) for field_ in fields(self) if field_.name != "key_type"]
+        return Cells(self.key_type, *(array[unit : unit + 1] for array in arrays))
 
     def _wider(self, unit: int, other: Cells, theirs: int) -> bool:
         """Return whether the bounds of a unit are inexact and contain those of unit `theirs` of `other`."""
-        if self.exact[unit] or not self.known[unit] or self.nulls[unit] not in (-1, other.nulls[theirs]):
+        if self.exact[unit] or not self.recorded[unit] or self.nulls[unit] not in (-1, other.nulls[theirs]):
             return False
         if not (self.bounded[unit] and other.bounded[theirs]):
             return True
@@ -180,7 +181,7 @@ class ColumnStats:
     def _directory(self) -> tuple[pa.StringArray, Longs, Longs, Mapping[str, Longs]]:
         """Return `footers`, `rows`, `starts` and `numbers`, from the directories of all index files."""
         paths = sorted(self.paths)
-        tables = [self._part(path, _DIRECTORY) for path in paths]
+        tables = [self._rows_of_file(path, _DIRECTORY) for path in paths]
         if not tables:
             none = np.zeros(0, dtype=np.int64)
             return arrow_array([], pa.string()), none, np.zeros(1, dtype=np.int64), {}
@@ -208,7 +209,7 @@ class ColumnStats:
         Raises:
             CorruptIndexError: an index file is missing, truncated or altered.
         """
-        (bounds,) = _HELD.get((self._root, self.paths, column), lambda: self._bounds(column))
+        (bounds,) = _STATS.get((self._root, self.paths, column), lambda: self._bounds(column))
         return cast("ColumnBounds | None", bounds)
 
     def _bounds(self, column: Column) -> tuple[tuple[ColumnBounds | None], int]:
@@ -216,23 +217,25 @@ class ColumnStats:
         return (bounds,), 1 if bounds is None else bounds.size
 
     def _bounds_of_cells(self, column: Column) -> ColumnBounds | None:
-        cells = [part for part in self.cells(column.id) if widens(part.key_type, column.type)]
+        cells = [stats for stats in self.cells(column.id) if widens(stats.key_type, column.type)]
         if not cells:
             return None
         nulls, only = np.ones(self.units, dtype=bool), np.zeros(self.units, dtype=bool)
-        for part in cells:
-            nulls[part.known] = part.nulls[part.known] != 0
-            only[part.known] = (part.nulls == self.rows)[part.known] & (self.rows[part.known] > 0)
-        bounded = [part for part in cells if part.bounded.any()]
+        for stats in cells:
+            nulls[stats.recorded] = stats.nulls[stats.recorded] != 0
+            only[stats.recorded] = (stats.nulls == self.rows)[stats.recorded] & (
+                self.rows[stats.recorded] > 0
+            )
+        bounded = [stats for stats in cells if stats.bounded.any()]
         if len(bounded) == 1 and isinstance(bounded[0].low, np.ndarray):
-            part = bounded[0]
-            if part.key_type == key_type_of(column.type):
-                assert isinstance(part.high, np.ndarray)
-                return ColumnBounds.of_numbers(part.low, part.high, part.bounded, nulls, only)
+            stats = bounded[0]
+            if stats.key_type == key_type_of(column.type):
+                assert isinstance(stats.high, np.ndarray)
+                return ColumnBounds.of_numbers(stats.low, stats.high, stats.bounded, nulls, only)
         low, high = list[Rank | None]([None] * self.units), list[Rank | None]([None] * self.units)
-        for part in bounded:
-            for at, least, most in _ranks(part, key_type_of(column.type)):
-                low[at], high[at] = least, most
+        for stats in bounded:
+            for unit, least, most in _ranks(stats, key_type_of(column.type)):
+                low[unit], high[unit] = least, most
         return ColumnBounds.of_ranks(low, high, nulls, only)
 
     def nothing_stated(self, term: Column) -> Mask:
@@ -241,12 +244,12 @@ class ColumnStats:
         Raises:
             CorruptIndexError: an index file is missing, truncated or altered.
         """
-        stated = [part.bounded | (part.nulls >= 0) for part in self.cells(term.id)]
+        stated = [stats.bounded | (stats.nulls >= 0) for stats in self.cells(term.id)]
         return ~np.logical_or.reduce(stated) if stated else np.ones(self.units, dtype=bool)
 
     def cells(self, column_id: str) -> list[Cells]:
         """Return the stored statistics of a column, for each key type that it had."""
-        cells: list[Cells] = _HELD.get(
+        cells: list[Cells] = _STATS.get(
             (self._root, self.paths, column_id), lambda: self._read_cells(column_id)
         )
         return cells
@@ -255,17 +258,17 @@ class ColumnStats:
         tables = [
             table.set_column(2, "unit", arrow_array(common[numpy_of(table["unit"], dtype=np.int64)]))
             for path, common in self.numbers.items()
-            if len(table := self._part(path, column_id))
+            if len(table := self._rows_of_file(path, column_id))
         ]
         if not tables:
             return [], 1
         every = pa.concat_tables(tables).combine_chunks()
         key_types, distinct = pc.unique(every["key_type"]).to_pylist(), united(every)
         cells = [cells_of(distinct, key_type, self.units) for key_type in key_types]
-        return cells, sum(part.nbytes for part in cells)
+        return cells, sum(stats.nbytes for stats in cells)
 
-    def _part(self, path: str, column_id: str) -> pa.Table:
-        rows: pa.Table = _HELD.get((self._root, path, column_id), lambda: self._read(path, column_id))
+    def _rows_of_file(self, path: str, column_id: str) -> pa.Table:
+        rows: pa.Table = _STATS.get((self._root, path, column_id), lambda: self._read(path, column_id))
         return rows
 
     def _read(self, path: str, column_id: str) -> tuple[pa.Table, int]:
@@ -276,8 +279,8 @@ class ColumnStats:
             names = _CELLS if column_id else ("column", "footer", "rows")
             rows = file.read_row_groups(groups, columns=names)
         column = rows["column"]
-        mine = pc.equal(column, arrow_scalar(column_id)) if column_id else pc.is_null(column)
-        rows = pc.filter(rows, mine)
+        of_column = pc.equal(column, arrow_scalar(column_id)) if column_id else pc.is_null(column)
+        rows = pc.filter(rows, of_column)
         return rows, rows.nbytes
 
 
@@ -297,46 +300,48 @@ def _groups(file: ParquetFile, column_id: str) -> list[int]:
 
 def cells_of(every: pa.Table, key_type: str, units: int) -> Cells:
     """Return the statistics of a column from its rows of one key type."""
-    mine = pc.filter(every, pc.equal(every["key_type"], arrow_scalar(key_type))).combine_chunks()
-    at = numpy_of(mine["unit"], dtype=np.int64)
-    known, bounded = np.zeros(units, dtype=bool), np.zeros(units, dtype=bool)
-    textual = mine["low_text"].null_count < len(mine)
+    of_type = pc.filter(every, pc.equal(every["key_type"], arrow_scalar(key_type))).combine_chunks()
+    unit_numbers = numpy_of(of_type["unit"], dtype=np.int64)
+    recorded, bounded = np.zeros(units, dtype=bool), np.zeros(units, dtype=bool)
+    textual = of_type["low_text"].null_count < len(of_type)
     names = ("low_text", "high_text") if textual else ("low", "high")
-    known[at], bounded[at] = True, numpy_of(pc.is_valid(mine[names[0]]), dtype=bool)
-    low, high = (_spread(mine[name], at, units) for name in names)
+    recorded[unit_numbers], bounded[unit_numbers] = True, numpy_of(pc.is_valid(of_type[names[0]]), dtype=bool)
+    low, high = (_spread(of_type[name], unit_numbers, units) for name in names)
     exact = np.zeros(units, dtype=bool)
-    exact[at] = numpy_of(filled(mine["exact"], False), dtype=bool)
+    exact[unit_numbers] = numpy_of(filled(of_type["exact"], False), dtype=bool)
     nulls, packed = (np.full(units, -1, dtype=np.int64) for _ in range(2))
-    nulls[at] = numpy_of(filled(mine["nulls"], -1), dtype=np.int64)
-    packed[at] = numpy_of(filled(mine["bytes"], -1), dtype=np.int64)
-    return Cells(key_type, known, bounded, low, high, nulls, packed, exact)
+    nulls[unit_numbers] = numpy_of(filled(of_type["nulls"], -1), dtype=np.int64)
+    packed[unit_numbers] = numpy_of(filled(of_type["bytes"], -1), dtype=np.int64)
+    return Cells(key_type, recorded, bounded, low, high, nulls, packed, exact)
 
 
-def _spread(values: pa.ChunkedArray, at: Longs, units: int) -> Longs | pa.Array:
+def _spread(values: pa.ChunkedArray, unit_numbers: Longs, units: int) -> Longs | pa.Array:
     """Return an array with a value for each of `units` units: `values[i]` at place `at[i]`.
 
     Units without a value hold 0, or null in an array of texts.
     """
     whole = values.combine_chunks()
     if pa.types.is_binary(whole.type):
-        places = np.full(units, len(whole), dtype=np.int64)
-        places[at] = np.arange(len(whole))
-        return pc.take(pa.concat_arrays([whole, pa.nulls(1, whole.type)]), arrow_array(places))
+        indexes = np.full(units, len(whole), dtype=np.int64)
+        indexes[unit_numbers] = np.arange(len(whole))
+        return pc.take(pa.concat_arrays([whole, pa.nulls(1, whole.type)]), arrow_array(indexes))
     out = np.zeros(units, dtype=np.int64)
-    out[at] = numpy_of(filled(whole, 0), dtype=np.int64)
+    out[unit_numbers] = numpy_of(filled(whole, 0), dtype=np.int64)
     return out
 
 
 def _ranks(cells: Cells, key_type: str) -> Iterator[tuple[int, Rank, Rank]]:
     """Yield (unit, low rank, high rank) of the bounded units, with ranks of the wider type `key_type`."""
-    at = np.flatnonzero(cells.bounded)
+    bounded_units = np.flatnonzero(cells.bounded)
     if isinstance(cells.low, np.ndarray) and isinstance(cells.high, np.ndarray):
         factor = 1 if key_type == "double" else widening_factor(cells.key_type, key_type)
-        sides = [side[at].tolist() for side in (cells.low, cells.high)]
+        sides = [side[bounded_units].tolist() for side in (cells.low, cells.high)]
         low, high = ([_widened(value, factor, key_type) for value in side] for side in sides)
     else:
-        low, high = (pc.take(side, arrow_array(at)).to_pylist() for side in (cells.low, cells.high))
-    yield from zip(at.tolist(), low, high, strict=True)
+        low, high = (
+            pc.take(side, arrow_array(bounded_units)).to_pylist() for side in (cells.low, cells.high)
+        )
+    yield from zip(bounded_units.tolist(), low, high, strict=True)
 
 
 def _widened(value: int, factor: int, key_type: str) -> int:
@@ -366,7 +371,7 @@ class StatsOfClaims:
     """Column statistics, placed in the row spaces of one state of an index. Threads may share it."""
 
     stats: ColumnStats
-    places: RecordedPlaces
+    recorded_files: RecordedPlaces
     _placed: dict[SpaceView, Placed] = field(default_factory=dict)
     _judged: Cache[Leaf, tuple[Mask, Mask]] = field(default_factory=lambda: Cache(_LEAVES))
 
@@ -379,9 +384,9 @@ class StatsOfClaims:
             return every, every
         if not isinstance(node, (And, Or)):
             return self._nothing_known
-        parts = [self.judged(child) for child in node.children]
+        verdicts = [self.judged(child) for child in node.children]
         joined = np.logical_and if isinstance(node, And) else np.logical_or
-        return joined.reduce([may for may, _ in parts]), joined.reduce([surely for _, surely in parts])
+        return joined.reduce([may for may, _ in verdicts]), joined.reduce([surely for _, surely in verdicts])
 
     def _judge(self, leaf: Leaf) -> tuple[Mask, Mask]:
         bounds = self.stats.bounds(leaf.column)
@@ -459,13 +464,13 @@ class StatsOfClaims:
 
     def _files_at(self, space: SpaceView) -> Longs:
         """Return the number in `stats.footers` of each file of a row space; -1 if it has no statistics."""
-        at = self.places.rows_at(space)
-        return np.where(at >= 0, self._numbers[at], -1) if len(self._numbers) else at
+        rows = self.recorded_files.rows_at(space)
+        return np.where(rows >= 0, self._numbers[rows], -1) if len(self._numbers) else rows
 
     @once
     def _numbers(self) -> Longs:
         """Return, per recorded file, the number of its footer in `stats.footers`, or -1."""
-        footers = self.places.recorded["footer"]
+        footers = self.recorded_files.recorded["footer"]
         return numpy_of(filled(pc.index_in(footers, value_set=self.stats.footers), -1), np.int64)
 
 
@@ -489,8 +494,8 @@ class StatsAccess(Access):
         Raises:
             CorruptIndexError: a file of column statistics is damaged.
         """
-        mine = self.columns is None or column.id in self.columns
-        return self.of_claims.stated(column, space) if mine and not column.partition else None
+        is_covered = self.columns is None or column.id in self.columns
+        return self.of_claims.stated(column, space) if is_covered and not column.partition else None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the row groups where a condition may be and surely is TRUE.

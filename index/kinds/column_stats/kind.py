@@ -171,14 +171,14 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         definitions = self.definitions(view)
         if not in_use.any() or not definitions:
             return Merged((), forgotten=forgotten)
-        kept = np.repeat(in_use, np.diff(stats.starts))
-        new_numbers = np.where(kept, np.cumsum(kept) - 1, -1)
+        used_units = np.repeat(in_use, np.diff(stats.starts))
+        new_numbers = np.where(used_units, np.cumsum(used_units) - 1, -1)
         inputs = [
             _renumbered(self.batches(view.storage, path), new_numbers[numbers], definitions)
             for path, numbers in stats.numbers.items()
         ]
         columns = (united(rows) for rows in aligned(inputs, ["column"]))
-        files = self.write_stream(view.storage, chain([_directory(stats, kept)], columns))
+        files = self.write_stream(view.storage, chain([_directory(stats, used_units)], columns))
         return Merged(tuple(files), forgotten=forgotten)
 
     def in_use(self, view: View) -> Iterable[str]:
@@ -191,27 +191,27 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         ids = {definition.id for definition in self.definitions(view)}
         if not ids:
             return
-        mine, stats = view.reader(FILES).built(source.slices, ids), view.reader(self)
-        known = {footer: n for n, footer in enumerate(stats.footers.to_pylist())}
+        built, stats = view.reader(FILES).built(source.slices, ids), view.reader(self)
+        number_of = {footer: n for n, footer in enumerate(stats.footers.to_pylist())}
         blamed = min(stats.paths, default="")
-        for slice_, record in mine:
-            if record.footer not in known:
+        for slice_, record in built:
+            if record.footer not in number_of:
                 where = f"column statistics of {slice_.path}"
                 yield Problem(where, "there are none", Blame.FILE, blamed)
-        for slice_, record in files.sample(mine, _SAMPLED):
-            number = known.get(record.footer)
+        for slice_, record in files.sample(built, _SAMPLED):
+            number = number_of.get(record.footer)
             if number is not None:
                 yield from _differences(stats, number, slice_, source, source.columns, blamed)
-        for slice_, record in files.sample(mine, _COMPUTED):
-            number = known.get(record.footer)
+        for slice_, record in files.sample(built, _COMPUTED):
+            number = number_of.get(record.footer)
             if number is not None:
-                held = [
+                term_ids = [
                     id_
-                    for made in self.definitions(view)
-                    if made.id in record.built
-                    for id_ in made.expression_ids
+                    for index in self.definitions(view)
+                    if index.id in record.built
+                    for id_ in index.expression_ids
                 ]
-                expressions = [term for term in source.expressions if term.id in held]
+                expressions = [term for term in source.expressions if term.id in term_ids]
                 yield from _differences(stats, number, slice_, source, expressions, blamed)
 
 
@@ -246,7 +246,7 @@ def _differences(
     units = slice(int(stats.starts[number]), int(stats.starts[number + 1]))
     for column in columns:
         for cells in stats.cells(column.id):
-            if cells.key_type != stored_type(column) or not cells.known[units].any():
+            if cells.key_type != stored_type(column) or not cells.recorded[units].any():
                 continue
             rows = list(built([Footer("", layout, slice_.path, computed)], [column]))[1:]
             compare = cells.hold if isinstance(column, indexed_term.IndexedTerm) else cells.same
@@ -257,10 +257,10 @@ def _differences(
                 yield Problem(where, "they are not those of the file", Blame.FILE, blamed)
 
 
-def _directory(stats: ColumnStats, kept: Mask) -> pa.Table:
+def _directory(stats: ColumnStats, used_units: Mask) -> pa.Table:
     """Return the directory of the units that stay."""
-    files = np.repeat(np.arange(len(stats.footers)), np.diff(stats.starts))[kept]
-    return directory(stats.footers.take(arrow_array(files)).to_pylist(), stats.rows[kept].tolist())
+    files = np.repeat(np.arange(len(stats.footers)), np.diff(stats.starts))[used_units]
+    return directory(stats.footers.take(arrow_array(files)).to_pylist(), stats.rows[used_units].tolist())
 
 
 def _ids(definition: Definition) -> frozenset[str] | None:
@@ -287,5 +287,5 @@ def _renumbered(
     for batch in batches:
         rows = batch.filter(_named(batch["column"], definitions))
         units = numbers[numpy_of(rows["unit"], dtype=np.int64)]
-        at = rows.column_names.index("unit")
-        yield rows.set_column(at, "unit", arrow_array(units)).filter(arrow_array(units >= 0))
+        column = rows.column_names.index("unit")
+        yield rows.set_column(column, "unit", arrow_array(units)).filter(arrow_array(units >= 0))

@@ -113,13 +113,17 @@ def _by_group(pieces: Computed, starts: Longs) -> Iterator[tuple[int, pa.Array, 
     """Yield number of row group, some of its values, and whether the expression raises for some of them."""
     group = row = 0
     for values, raised in pieces:
-        at, piece = 0, values.combine_chunks()
-        while at < len(piece):
+        offset, piece = 0, values.combine_chunks()
+        while offset < len(piece):
             while row >= starts[group + 1]:
                 group += 1
-            end = min(len(piece), at + int(starts[group + 1]) - row)
-            yield group, piece.slice(at, end - at), raised is not None and bool(raised[at:end].any())
-            row, at = row + end - at, end
+            end = min(len(piece), offset + int(starts[group + 1]) - row)
+            yield (
+                group,
+                piece.slice(offset, end - offset),
+                raised is not None and bool(raised[offset:end].any()),
+            )
+            row, offset = row + end - offset, end
 
 
 def _comparable(values: pa.Array, key_type: str) -> pa.Array:
@@ -195,8 +199,8 @@ def built(footers: Sequence[Footer], columns: Sequence[Column]) -> Iterator[pa.T
             rows = _rows_of_values(footers, distinct, column)
         else:
             stated = enumerate(chain.from_iterable(_statistics(distinct, column)))
-            known = (cell for cell in stated if cell[1].low is not None or cell[1].nulls is not None)
-            rows = _rows(column, known)
+            cells = (cell for cell in stated if cell[1].low is not None or cell[1].nulls is not None)
+            rows = _rows(column, cells)
         if rows is not None:
             yield rows
 
@@ -217,8 +221,8 @@ def _rows_of_values(
         if footer.computed is not None:
             groups = computed_statistics(footer.computed(term), term, footer.layout.starts)
             rows.append(_rows(term, enumerate(groups, first[footer.hash])))
-    known = [table for table in rows if table is not None]
-    return united(pa.concat_tables(known)) if known else None
+    tables = [table for table in rows if table is not None]
+    return united(pa.concat_tables(tables)) if tables else None
 
 
 def united(rows: pa.Table) -> pa.Table:
@@ -234,16 +238,16 @@ def united(rows: pa.Table) -> pa.Table:
     single = ordered.take(arrow_array(first))
     several = np.flatnonzero(ends - first > 1).tolist()
     changed: dict[int, dict[str, Any]] = {}
-    for at in several:
-        alike = ordered.slice(first[at], ends[at] - first[at]).to_pylist()
+    for number in several:
+        alike = ordered.slice(first[number], ends[number] - first[number]).to_pylist()
         if any(row != alike[0] for row in alike):
-            changed[at] = reduce(_both, alike)
+            changed[number] = reduce(_both, alike)
     if not changed:
         return single
-    kept = np.ones(len(single), dtype=bool)
-    kept[list(changed)] = False
+    unchanged = np.ones(len(single), dtype=bool)
+    unchanged[list(changed)] = False
     others = pa.Table.from_pylist(list(changed.values()), schema=single.schema)
-    return sort(pa.concat_tables([single.filter(arrow_array(kept)), others]), _UNIT)
+    return sort(pa.concat_tables([single.filter(arrow_array(unchanged)), others]), _UNIT)
 
 
 _UNIT = ["column", "key_type", "unit"]
@@ -329,16 +333,16 @@ def _table(length: int, **columns: Sequence[object] | range) -> pa.Table:
 
 def packed(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield rows, given column by column, as row groups; columns of few rows share a row group."""
-    held: list[pa.Table] = []
+    pending: list[pa.Table] = []
     for table in tables:
-        held.append(table)
-        if sum(map(len, held)) >= _FEW_ROWS:
-            yield from _cut(held)
-            held = []
-    if any(map(len, held)):
-        yield from _cut(held)
+        pending.append(table)
+        if sum(map(len, pending)) >= _FEW_ROWS:
+            yield from _cut(pending)
+            pending = []
+    if any(map(len, pending)):
+        yield from _cut(pending)
 
 
 def _cut(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
     table = pa.concat_tables(tables).combine_chunks()
-    return (table.slice(at, GROUP_ROWS) for at in range(0, len(table), GROUP_ROWS))
+    return (table.slice(begin, GROUP_ROWS) for begin in range(0, len(table), GROUP_ROWS))

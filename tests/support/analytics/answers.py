@@ -75,7 +75,7 @@ def _any_way(rng: random.Random) -> Iterator[None]:
 
     def drawn(choice: Choice) -> Choice:
         able = [way for way in choice.estimates if way is not CountingWay.RECORDED]
-        return replace(choice, way=rng.choice(able)) if able and rng.random() < 0.8 else choice
+        return replace(choice, method=rng.choice(able)) if able and rng.random() < 0.8 else choice
 
     with patch.object(grouping, "choose", lambda *given: drawn(choose(*given))):
         yield

@@ -18,7 +18,7 @@ import tailbit
 from support.drive import Drive
 from support.tables import flipped_pages, index_files
 from tailbit.errors import ColumnTypeError, StatementError
-from tailbit.index.kinds.bloom_filter import SCHEMA, kept
+from tailbit.index.kinds.bloom_filter import SCHEMA, needed
 from tailbit.index.kinds.settings import BLOOM_FORMAT
 
 ROWS, GROUP = 1200, 200
@@ -155,12 +155,12 @@ def test_of_equal_rows_one_is_kept_and_of_equal_footers_every_filter() -> None:
     ]
     columns = [("k", "integer", footer, unit, 9, held) for footer, unit, held in footers]
     rows = pa.table([pa.array(values) for values in zip(*columns, strict=True)], schema=SCHEMA)
-    left = kept(rows, pa.array(["x", "y"]), ["k"])
+    left = needed(rows, pa.array(["x", "y"]), ["k"])
     assert left.select(["footer", "unit", "filter"]).to_pylist() == [
         {"footer": footer, "unit": unit, "filter": held}
         for footer, unit, held in (("x", 0, b), ("x", 1, a), ("x", 1, b), ("y", 0, None))
     ]
-    assert not len(kept(rows, pa.array([], pa.string()), ["k"]))
+    assert not len(needed(rows, pa.array([], pa.string()), ["k"]))
 
 
 def test_damage_is_set_aside_and_told(table: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tailbit.index.keys import encode_array, ordered_of
 from tailbit.index.postings.paged_forms import sixteen_of
-from tailbit.index.postings.sorted_keys import SortedKeys, LookupKeys, ascending, order_of, keys_at
+from tailbit.index.postings.sorted_keys import LookupKeys, SortedKeys, ascending, keys_at, order_of
 
 SHAPES = {
     "one byte": lambda r: r.randbytes(1),

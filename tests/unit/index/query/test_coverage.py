@@ -229,7 +229,7 @@ def test_conditions_on_partition_columns_are_remembered_up_to_a_bound() -> None:
         leaf = bind(f"p = 'p{number}'", SCHEMA)
         assert isinstance(leaf, Leaf)
         assert not space.where_partition(leaf)
-    assert len(space._leaves["p"].held.items()) < 1000
+    assert len(space._leaves["p"].bounds.items()) < 1000
 
 
 def by_partition(path: str) -> DeltaBuilder:

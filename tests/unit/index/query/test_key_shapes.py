@@ -149,7 +149,7 @@ def test_most_keys_are_found_by_a_join_with_all_rows_however_many_are_held(
     few, most = keys_of(table, columns, 3), keys_of(table, columns, ROWS)
     assert located_in(tailbit.open(table), few) == joined(table, few)
     expected = joined(table, most)
-    monkeypatch.setattr(locate, "places_of", lambda *_: pytest.fail("postings were read"))
+    monkeypatch.setattr(locate, "rows_of_keys", lambda *_: pytest.fail("postings were read"))
     for sparse, library in product((key_join._SPARSE, 0), (assembly.polars, lambda: None)):
         monkeypatch.setattr(key_join, "_SPARSE", sparse)
         monkeypatch.setattr(key_join, "polars", library)

@@ -31,7 +31,7 @@ from tailbit.cli.main import cli
 from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
 from tailbit.index.query import locate
 from tailbit.index.query.locate import Keys, _ordered
-from tailbit.index.query.lookup import Places
+from tailbit.index.query.lookup import KeyRows
 
 
 @pytest.fixture
@@ -359,7 +359,7 @@ def test_rows_are_ordered_by_key_file_and_position_whether_or_not_a_number_holds
     keys, absent = rng.integers(0, 1 << 24, count), np.array([3, 1 << 24])
     ranks = rng.permutation(np.arange(1, (1 << 17) + 1))
     places = [
-        Places(chosen, rng.integers(0, len(ranks), count // 2), rng.integers(0, farthest, count // 2))
+        KeyRows(chosen, rng.integers(0, len(ranks), count // 2), rng.integers(0, farthest, count // 2))
         for chosen in np.split(keys, 2)
     ]
     found = np.column_stack(_ordered(places, ranks, absent)).tolist()
