@@ -53,7 +53,7 @@ class BuildProgress:
     @property
     def seconds_left(self) -> float | None:
         """Return the time that is left at the present rate; None as long as no rate is known."""
-        return self.extent.left.bytes / self.bytes_per_second if self.bytes_per_second else None
+        return self.extent.unbuilt.bytes / self.bytes_per_second if self.bytes_per_second else None
 
     def account(self) -> dict[str, Any]:
         """Return the progress, JSON-able."""
@@ -102,7 +102,7 @@ def lag_of_build(lag: Lag, progress: BuildProgress | None) -> Lag:
     """Return the lag while a snapshot is built: its files and bytes are those that are still to be built."""
     if progress is None:
         return lag
-    return replace(lag, files=progress.extent.left.files, bytes=progress.extent.left.bytes)
+    return replace(lag, files=progress.extent.unbuilt.files, bytes=progress.extent.unbuilt.bytes)
 
 
 class Build:
@@ -245,7 +245,7 @@ class Builds:
         builds = self._builds.get(index_id, {}).values()
         in_progress = [progress for build in builds if (progress := build.progress())]
         shown = [progress for progress in in_progress if progress.seconds >= shown_s]
-        return max(shown, key=lambda progress: progress.extent.left.bytes, default=None)
+        return max(shown, key=lambda progress: progress.extent.unbuilt.bytes, default=None)
 
     def at_work(self, shown_s: float = SHOWN_S) -> Sequence[BuildProgress]:
         """Return the builds to show, one of each index."""

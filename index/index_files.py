@@ -60,15 +60,15 @@ def aligned(inputs: Sequence[Iterator[pa.Table]], by: Sequence[str]) -> Iterator
     heads = [_next(batches) for batches in inputs]
     while any(head is not None for head in heads):
         end = min(key_at(head, by, len(head) - 1) for head in heads if head is not None)
-        parts = []
+        heads_of_range = []
         for number, head in enumerate(heads):
             if head is None:
                 continue
             cut = _rows_up_to(head, by, end)
             if cut:
-                parts.append(head.slice(0, cut))
+                heads_of_range.append(head.slice(0, cut))
                 heads[number] = head.slice(cut) if cut < len(head) else _next(inputs[number])
-        yield pa.concat_tables(parts)
+        yield pa.concat_tables(heads_of_range)
 
 
 def regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -315,7 +315,7 @@ def _parsed(source: pa.NativeFile, path: str, footer: pq.FileMetaData | None) ->
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
 
 
-def _check_footer(source: pa.NativeFile, path: str, length: int, wanted: str) -> None:
+def _check_footer(source: pa.NativeFile, path: str, length: int, expected: str) -> None:
     size = source.size()
     if size < length + ENDS:
         raise CorruptIndexError(file=path, reason=f"it is truncated: {size} bytes")
@@ -325,5 +325,5 @@ def _check_footer(source: pa.NativeFile, path: str, length: int, wanted: str) ->
         footer = b""
     if len(footer) != length:
         raise CorruptIndexError(file=path, reason="it is truncated or altered at its end")
-    if hashlib.sha256(footer).hexdigest()[:16] != wanted:
+    if hashlib.sha256(footer).hexdigest()[:16] != expected:
         raise CorruptIndexError(file=path, reason="its footer is not the one that was written")

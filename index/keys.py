@@ -127,11 +127,11 @@ def element_keys(keys: pa.BinaryArray) -> pa.BinaryArray:
         return keys
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
     data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
-    kept = np.ones(len(data), dtype=np.bool_)
-    kept[ends[:-1] - ends[0]] = False
+    is_of_key = np.ones(len(data), dtype=np.bool_)
+    is_of_key[ends[:-1] - ends[0]] = False
     shorter = (ends - ends[0] - np.arange(len(ends))).astype(np.int32)
-    parts = [None, pa.py_buffer(shorter), pa.py_buffer(data[kept])]
-    return pa.Array.from_buffers(pa.binary(), len(keys), parts)
+    buffers = [None, pa.py_buffer(shorter), pa.py_buffer(data[is_of_key])]
+    return pa.Array.from_buffers(pa.binary(), len(keys), buffers)
 
 
 def scale_of(key_type: str) -> int | None:
@@ -156,8 +156,8 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
     Cost: a few vector operations; Python code runs once per distinct value longer than `MAX_KEY`.
     """
     if isinstance(values, pa.ChunkedArray):
-        parts = [encode_array(chunk, key_type) for chunk in values.chunks]
-        return pa.concat_arrays(parts) if parts else arrow_array([], pa.binary())
+        arrays = [encode_array(chunk, key_type) for chunk in values.chunks]
+        return pa.concat_arrays(arrays) if arrays else arrow_array([], pa.binary())
     if pa.types.is_dictionary(values.type):
         return pc.take(encode_array(values.dictionary, key_type), values.indices)
     if is_textual(key_type):
@@ -240,9 +240,9 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
 def _widened(keys: pa.BinaryArray, from_type: str, to_type: str, factor: int) -> pa.BinaryArray:
     inner, wide = element_type(from_type), element_type(to_type)
     if inner is not None and wide is not None:
-        held = filled(pc.starts_with(keys, ELEMENT), False)
-        widened = mark_elements(widen_keys(element_keys(pc.filter(keys, held)), inner, wide))
-        return pc.replace_with_mask(keys, held, widened)
+        is_element = filled(pc.starts_with(keys, ELEMENT), False)
+        widened = mark_elements(widen_keys(element_keys(pc.filter(keys, is_element)), inner, wide))
+        return pc.replace_with_mask(keys, is_element, widened)
     source, scale = scale_of(from_type), scale_of(to_type)
     if source is not None and scale is not None:
         return encode_array(_rescaled(_decimals(keys, 38, source), scale), to_type)
@@ -304,8 +304,8 @@ def _rounds(from_type: str, to: DataType) -> bool:
 
 def widest(key_types: Iterable[str]) -> str | None:
     """Return the key type to which all others widen; None if there is none."""
-    held = sorted(set(key_types))
-    return next((wide for wide in held if all(widens(other, wide) for other in held)), None)
+    sorted_types = sorted(set(key_types))
+    return next((wide for wide in sorted_types if all(widens(other, wide) for other in sorted_types)), None)
 
 
 def _short(value: bytes) -> bytes:

@@ -34,7 +34,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_scalar, filled, numpy_of
 from tailbit.tables.model import Column, DataType
 
-PART, NULL_PART, BEHIND = ELEMENT, NULL_ELEMENT, b"\x03"
+VALUE_MARK, NULL_PART, BEHIND = ELEMENT, NULL_ELEMENT, b"\x03"
 """The mark of a value, that of NULL, and a byte that is greater than any mark."""
 
 END = b"\x00"
@@ -50,12 +50,12 @@ def tuple_of(types: Sequence[DataType]) -> DataType:
     return DataType("tuple", fields=fields)
 
 
-def join_parts(parts: Sequence[pa.BinaryArray], key_type: str) -> pa.BinaryArray:
+def join_parts(fields: Sequence[pa.BinaryArray], key_type: str) -> pa.BinaryArray:
     """Join the keys of single values, one array per part, to keys of tuples."""
     types = types_of(key_type)
     pieces: list[pa.BinaryScalar | pa.BinaryArray] = []
-    for place, (part, type_) in enumerate(zip(parts, types, strict=True), 1):
-        pieces += _piece(part, place < len(types) and is_textual(type_))
+    for place, (field, type_) in enumerate(zip(fields, types, strict=True), 1):
+        pieces += _piece(field, place < len(types) and is_textual(type_))
     return pc.binary_join_element_wise(*pieces, arrow_scalar(b""))
 
 
@@ -65,8 +65,8 @@ def join_part(key: bytes | None, place: int, key_type: str) -> bytes:
     if key is None:
         return NULL_PART
     if place + 1 < len(types) and is_textual(types[place]):
-        return PART + escaped(key) + END
-    return PART + key
+        return VALUE_MARK + escaped(key) + END
+    return VALUE_MARK + key
 
 
 def escaped(text: bytes) -> bytes:
@@ -109,7 +109,7 @@ def truncated(keys: pa.BinaryArray, key_type: str) -> Mask | None:
     if types is None:
         return _longer(keys)
     pairs = zip(split_parts(keys, key_type), types, strict=True)
-    short: Mask = reduce(np.logical_or, [_longer(part) for part, type_ in pairs if is_textual(type_)])
+    short: Mask = reduce(np.logical_or, [_longer(field) for field, type_ in pairs if is_textual(type_)])
     return short if short.any() else None
 
 
@@ -125,11 +125,11 @@ def _longer(keys: pa.BinaryArray) -> Mask:
     return numpy_of(filled(pc.greater(pc.binary_length(keys), arrow_scalar(MAX_KEY)), False), dtype=bool)
 
 
-def _piece(part: pa.BinaryArray, ends: bool) -> list[pa.BinaryScalar | pa.BinaryArray]:
+def _piece(field: pa.BinaryArray, ends: bool) -> list[pa.BinaryScalar | pa.BinaryArray]:
     """Return the arrays and constants to join for a part; `ends`: whether it is a text that needs END."""
-    whole = pc.replace_substring(part, pattern=_ZERO, replacement=_ESCAPED) if ends else part
-    pieces = [arrow_scalar(PART), whole, *([arrow_scalar(END)] if ends else [])]
-    if not part.null_count:
+    whole = pc.replace_substring(field, pattern=_ZERO, replacement=_ESCAPED) if ends else field
+    pieces = [arrow_scalar(VALUE_MARK), whole, *([arrow_scalar(END)] if ends else [])]
+    if not field.null_count:
         return pieces
     return [filled(pc.binary_join_element_wise(*pieces, arrow_scalar(b"")), NULL_PART)]
 
@@ -163,10 +163,10 @@ def _slices(data: npt.NDArray[np.uint8], low: Longs, high: Longs, null: Mask) ->
     edges = np.zeros(len(data) + 1, dtype=np.int8)
     edges[low] += 1
     edges[high] -= 1
-    kept = data[np.cumsum(edges[:-1], dtype=np.int8).view(np.bool_)]
+    data_of_slices = data[np.cumsum(edges[:-1], dtype=np.int8).view(np.bool_)]
     ends = np.zeros(len(low) + 1, dtype=np.int32)
     np.cumsum(high - low, out=ends[1:])
-    return _keys(ends, kept, null)
+    return _keys(ends, data_of_slices, null)
 
 
 def _fixed_slices(data: npt.NDArray[np.uint8], low: Longs, width: int, null: Mask) -> pa.BinaryArray:
@@ -174,12 +174,12 @@ def _fixed_slices(data: npt.NDArray[np.uint8], low: Longs, width: int, null: Mas
     if null.all():
         return pa.nulls(len(low), pa.binary())
     windows = np.lib.stride_tricks.sliding_window_view(data, width)
-    kept = windows[np.minimum(low, len(windows) - 1)]
-    return _keys(np.arange(0, (len(low) + 1) * width, width, dtype=np.int32), kept, null)
+    data_of_slices = windows[np.minimum(low, len(windows) - 1)]
+    return _keys(np.arange(0, (len(low) + 1) * width, width, dtype=np.int32), data_of_slices, null)
 
 
 def _keys(ends: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], null: Mask) -> pa.BinaryArray:
     """Build keys from offsets (one more than keys) and bytes, null where `null`."""
     valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
-    parts = [valid, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(pa.binary(), len(null), parts)
+    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.binary(), len(null), buffers)

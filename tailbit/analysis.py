@@ -256,9 +256,9 @@ class Analysis:
         >>> tailbit.open("days").where().date_histogram("day", "month")
         {datetime.date(2013, 1, 1): 1, datetime.date(2013, 2, 1): 2}
         """
-        from tailbit.index.analytics.histogram import by_part
+        from tailbit.index.analytics.histogram import by_unit
 
-        return by_part(self._groups(column), text("part", part), known_zone("zone", zone))
+        return by_unit(self._groups(column), text("part", part), known_zone("zone", zone))
 
     @tells_vacuumed
     def crosstab(self, rows: str | Condition, columns: str | Condition) -> Crosstab:

@@ -11,7 +11,7 @@ from typing import Any
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ColumnTypeError, DataFileError
 from tailbit.index.advice.estimate import Estimate, Measure, Sample, estimate, measured, sampled
-from tailbit.index.advice.proposals import Asked, Proposal, Proposer, Question
+from tailbit.index.advice.proposals import Demand, Proposal, Proposer, Question
 from tailbit.index.keys import MAX_KEY
 from tailbit.index.model import Definition, posting_type_of_column
 from tailbit.index.predicate.tree import columns_of
@@ -161,10 +161,10 @@ def advise(
     if progress is not None:
         progress(len(leaves), len(leaves))
     by_id = dict(zip((leaf.id for leaf in leaves), every, strict=True))
-    asked = None if questions is None else Asked.of(questions)
+    demand = None if questions is None else Demand.of(questions)
     estimates = {id_: advised.estimate for id_, advised in by_id.items() if advised.estimate is not None}
     worth = [id_ for id_, advised in by_id.items() if advised.worth]
-    proposer = Proposer(snapshot, sample, table, existing, asked, estimates, worth)
+    proposer = Proposer(snapshot, sample, table, existing, demand, estimates, worth)
     return Advice(
         snapshot.version,
         sample.table_rows,

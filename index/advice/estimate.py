@@ -146,7 +146,7 @@ def values_of(blocks: Sequence[SampledBlock], column: Column, heads: bool = Fals
     if heads:
         return [_head(block, column) for block in blocks]
     decoded = {(block.file.path, block.group): block for block in blocks}
-    groups = {at: read_columns(b.file, [column], [b.group])[column.id] for at, b in decoded.items()}
+    groups = {number: read_columns(b.file, [column], [b.group])[column.id] for number, b in decoded.items()}
     return [groups[block.file.path, block.group].slice(block.first, block.rows) for block in blocks]
 
 
@@ -162,7 +162,9 @@ def _computed(blocks: Sequence[SampledBlock], term: IndexedTerm, heads: bool) ->
     by_source = [values_of(blocks, source, heads) for source in sources]
     out = []
     for block, *values in zip(blocks, *by_source, strict=True):
-        columns = {column.id: in_one(part) for column, part in zip(sources, values, strict=True)}
+        columns = {
+            column.id: in_one(column_values) for column, column_values in zip(sources, values, strict=True)
+        }
         out.append(pa.chunked_array([values_of_term(term, columns, block.rows)[0]]))
     return out
 
@@ -266,7 +268,7 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
         rows=rows,
         blocks=len(blocks),
         distinct=len(keys),
-        nulls=rows - sum(int(pc.count(part).as_py()) for part in values),
+        nulls=rows - sum(int(pc.count(block_values).as_py()) for block_values in values),
         once=seen.once,
         twice=seen.twice,
         positions_bytes=positions,
@@ -281,20 +283,20 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
 
 def coded_values(values: Sequence[pa.ChunkedArray], column: Column, key_type: str) -> Coded:
     """Return the codes of a column's values in some blocks, end to end."""
-    coding, at = coding_of(column, key_type), 0
-    for part in values:
-        coding.add(at, part)
-        at += len(part)
+    coding, position = coding_of(column, key_type), 0
+    for block_values in values:
+        coding.add(position, block_values)
+        position += len(block_values)
     return coding.finish()
 
 
 def _segment(coded: Coded, column: Column, key_type: str, rows: int) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    parts = (
+    postings = (
         postings_of(column.id, key_type, coded.keys[slab.first : slab.first + len(slab.cardinality)], slab)
         for slab in laid_out(coded, 0, rows)
     )
-    encode_segment(sink, "sample", rows, parts)
+    encode_segment(sink, "sample", rows, postings)
     return sink.getvalue()
 
 
@@ -319,12 +321,12 @@ def keys_seen(coded: Coded, rows: Sequence[int]) -> tuple[KeysSeen, npt.NDArray[
     """Return the keys seen in blocks of the given numbers of rows, and the number of rows of each key."""
     counts = np.zeros(len(coded.keys), dtype=np.int64)
     present = np.zeros(len(coded.keys), dtype=np.int64)
-    at = 0
+    position = 0
     for block_rows in rows:
-        in_block = coded.counts(at, at + block_rows)
+        in_block = coded.counts(position, position + block_rows)
         counts += in_block
         present += in_block > 0
-        at += block_rows
+        position += block_rows
     distinct, once, twice = (int(some.sum()) for some in (counts > 0, present == 1, present == 2))
     return KeysSeen(sum(rows), len(rows), distinct, once, twice), counts
 
@@ -437,11 +439,11 @@ def decided(table: Table, definitions: Sequence[Definition]) -> tuple[Definition
     uncounted: dict[str, float] = {}
     if open_ and sum(snapshot.files.core["size"].to_pylist()) >= _LEAST_BYTES:
         try:
-            known = [column for column in columns if column is not None and not column.partition]
-            sample = sampled(table.storage, snapshot.files, known, _BLOCKS, seed=0)
+            columns_present = [column for column in columns if column is not None and not column.partition]
+            sample = sampled(table.storage, snapshot.files, columns_present, _BLOCKS, seed=0)
         except DataFileError:
             sample = Sample((), 0)
-        ratios = {column.id: _keys_a_row(sample, column) for column in known}
+        ratios = {column.id: _keys_a_row(sample, column) for column in columns_present}
         uncounted = {id_: ratio for id_, ratio in ratios.items() if ratio > MOST_KEYS}
     return tuple(_decided(d, uncounted.get(d.id)) if d in open_ else d for d in definitions)
 
@@ -464,7 +466,7 @@ def _keys_a_row(sample: Sample, column: Column) -> float:
         key_type = posting_type_of(column.type)
         for some in (blocks[:1], blocks):
             coded = coded_values(values_of(some, column, heads=True), column, key_type)
-            pieces = [min(BLOCK, b.rows - at) for b in some for at in range(0, b.rows, BLOCK)]
+            pieces = [min(BLOCK, b.rows - start) for b in some for start in range(0, b.rows, BLOCK)]
             seen, _ = keys_seen(coded, pieces)
             if seen.distinct <= MOST_KEYS * seen.rows:
                 return 0.0

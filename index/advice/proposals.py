@@ -74,12 +74,12 @@ class Question:
 
 def _operands(tree: Tree) -> Iterator[Tree]:
     """Yield the operands of the comparisons in a condition."""
-    parts = [part for part in (tree.first, tree.second, *tree.items) if part is not None]
+    operands = [operand for operand in (tree.first, tree.second, *tree.items) if operand is not None]
     if tree.kind in _LOGIC:
-        for part in parts:
-            yield from _operands(part)
+        for operand in operands:
+            yield from _operands(operand)
     elif tree.kind in _CONDITIONS:
-        yield from map(_bare, parts)
+        yield from map(_bare, operands)
 
 
 def _bare(tree: Tree) -> Tree:
@@ -131,7 +131,7 @@ COLUMN_STATS = "column_stats"
 SMALLER = 0.5
 """An index of an expression or of several columns is proposed if it takes at most this share of the bytes."""
 
-TOGETHER = 0.5
+JOINT = 0.5
 """Values lie together if a block of rows spans at most this share of a column's keys, on average."""
 
 LARGE = 0.25
@@ -167,22 +167,22 @@ class Proposal:
 
 
 class _Candidate(NamedTuple):
-    """An index to propose; `left`: data files that a question still reads."""
+    """An index to propose; `files_open`: data files that a question still reads."""
 
     name: str
     kind: str
     terms: tuple[str, ...]
     questions: int
     sizes: Estimate
-    left: int
+    files_open: int
 
 
 @dataclass(frozen=True)
-class Asked:
+class Demand:
     """The columns and expressions that the questions ask about, each with its number of questions.
 
     `columns`: ids of columns outside of expressions. `ranges`, `points`: ids of columns restricted to many,
-    to few values. `expressions`: keys of expressions. `together`: ids of the columns that one conjunction
+    to few values. `expressions`: keys of expressions. `joint`: ids of the columns that one conjunction
     restricts to few values each.
     """
 
@@ -190,11 +190,11 @@ class Asked:
     ranges: Counter[str] = field(default_factory=Counter)
     points: Counter[str] = field(default_factory=Counter)
     expressions: Counter[str] = field(default_factory=Counter)
-    together: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    joint: Counter[tuple[str, ...]] = field(default_factory=Counter)
     terms: dict[str, tuple[Term, Call]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, questions: Iterable[Question]) -> Asked:
+    def of(cls, questions: Iterable[Question]) -> Demand:
         """Return what some questions ask about."""
         collected = cls()
         for question in questions:
@@ -215,7 +215,7 @@ class Asked:
         self.points.update(few)
         self.ranges.update({leaf.column.id for leaf in leaves} - few)
         conjunctions = (node for node in nodes_of(question.node) if isinstance(node, And))
-        self.together.update({some for node in conjunctions if 2 <= len(some := _few_of(node)) <= 4})
+        self.joint.update({some for node in conjunctions if 2 <= len(some := _few_of(node)) <= 4})
 
 
 def _is_few(leaf: Leaf) -> bool:
@@ -236,7 +236,7 @@ class Proposer:
     sample: Sample
     table: TableReference
     existing: Sequence[Definition]
-    asked: Asked | None
+    demand: Demand | None
     estimates: Mapping[str, Estimate]
     advised: Sequence[str]
 
@@ -244,14 +244,14 @@ class Proposer:
         """Return what is proposed and does not exist. Cost: measures the terms on the sample."""
         out = []
         used_names = {definition.name.lower() for definition in self.existing}
-        for name, kind, terms, questions, sizes, left in self._candidates():
+        for name, kind, terms, questions, sizes, files_open in self._candidates():
             unused = next(n for n in _numbered(name) if n.lower() not in used_names)
             used_names.add(unused.lower())
             written = tuple(map(WrittenExpression, terms))
             statement = CreateIndex(unused, self.table, written, kind)
             reads = (sizes.bytes, sizes.question_bytes, sizes.scan_bytes)
             files = len(self.snapshot.files)
-            out.append(Proposal(str(statement), unused, kind, terms, questions, *reads, left, files))
+            out.append(Proposal(str(statement), unused, kind, terms, questions, *reads, files_open, files))
         return tuple(out)
 
     def _candidates(self) -> Iterator[_Candidate]:
@@ -261,29 +261,29 @@ class Proposer:
         needed = self._read_by_others({*expressions, *self._known_keys()}) & set(self.advised)
         stats = [(column, share) for column, share in self._statistics() if column.id not in needed]
         covered = self._covered_by({*expressions, *self._known_keys()}) | {column.id for column, _ in stats}
-        covered |= {column.id for column in self._known()}
-        kept = self._kept()
-        stats = [(column, share) for column, share in stats if column.id not in kept]
+        covered |= {column.id for column in self._indexed_columns()}
+        with_statistics = self._with_statistics()
+        stats = [(column, share) for column, share in stats if column.id not in with_statistics]
         leaves = {leaf.id: leaf for leaf in self.snapshot.schema.leaves()}
-        asked = Asked() if self.asked is None else self.asked
+        demand = Demand() if self.demand is None else self.demand
         for id_ in (id_ for id_ in self.advised if id_ not in covered):
             label = leaves[id_].label
             name = ".".join(name_parts(label))
-            yield _Candidate(name, BITMAP, (label,), asked.columns[id_], self.estimates[id_], 0)
+            yield _Candidate(name, BITMAP, (label,), demand.columns[id_], self.estimates[id_], 0)
         for key, (term, sizes) in expressions.items():
-            yield _Candidate(_named([term.text]), BITMAP, (term.text,), asked.expressions[key], sizes, 0)
+            yield _Candidate(_named([term.text]), BITMAP, (term.text,), demand.expressions[key], sizes, 0)
         for ids, sizes in self._tuples():
-            labels, questions = tuple(leaves[id_].label for id_ in ids), asked.together[tuple(sorted(ids))]
+            labels, questions = tuple(leaves[id_].label for id_ in ids), demand.joint[tuple(sorted(ids))]
             yield _Candidate(_named(labels), BITMAP, labels, questions, sizes, 0)
         if stats:
-            questions = max(asked.ranges[column.id] for column, _ in stats)
+            questions = max(demand.ranges[column.id] for column, _ in stats)
             share = max(share for _, share in stats)
-            left = max(1, math.ceil(share * len(self.snapshot.files)))
+            files_open = max(1, math.ceil(share * len(self.snapshot.files)))
             sizes = self._size_of_statistics([column for column, _ in stats], share)
             labels = tuple(column.label for column, _ in stats)
-            yield _Candidate("statistics", COLUMN_STATS, labels, questions, sizes, left)
+            yield _Candidate("statistics", COLUMN_STATS, labels, questions, sizes, files_open)
 
-    def _known(self) -> Iterator[Column]:
+    def _indexed_columns(self) -> Iterator[Column]:
         """Yield the columns and terms that have bitmaps."""
         for definition in self.existing:
             column = column_of(definition, self.snapshot.schema)
@@ -292,21 +292,21 @@ class Proposer:
 
     def _known_keys(self) -> set[str]:
         """Return the keys of the expressions that have bitmaps."""
-        return {column.key for column in self._known() if isinstance(column, IndexedTerm)}
+        return {column.key for column in self._indexed_columns() if isinstance(column, IndexedTerm)}
 
-    def _kept(self) -> set[str]:
+    def _with_statistics(self) -> set[str]:
         """Return the ids of the columns that have statistics in the index."""
         kinds = [definition for definition in self.existing if definition.kind == COLUMN_STATS]
-        return {column.id for kept in kinds for column in kept_columns(kept, self.snapshot.schema)}
+        return {column.id for existing in kinds for column in kept_columns(existing, self.snapshot.schema)}
 
     def _expressions(self) -> Iterator[tuple[str, tuple[Term, Estimate]]]:
         """Yield the expressions to propose, by key."""
-        if self.asked is None:
+        if self.demand is None:
             return
-        known = self._known_keys()
-        for key, _ in self.asked.expressions.most_common(_MOST):
-            term, expression = self.asked.terms[key]
-            sizes = None if key in known else self._measured([term])
+        existing_keys = self._known_keys()
+        for key, _ in self.demand.expressions.most_common(_MOST):
+            term, expression = self.demand.terms[key]
+            sizes = None if key in existing_keys else self._measured([term])
             if sizes is None or not sizes.gains:
                 continue
             columns = columns_in(expression)
@@ -316,19 +316,19 @@ class Proposer:
 
     def _tuples(self) -> Iterator[tuple[tuple[str, ...], Estimate]]:
         """Yield the ids of columns to index together; the column that most questions restrict is first."""
-        if (asked := self.asked) is None:
+        if (demand := self.demand) is None:
             return
         leaves = {leaf.id: leaf for leaf in self.snapshot.schema.leaves()}
-        known = {
-            frozenset(part.id for part in column.parts)
-            for column in self._known()
+        existing = {
+            frozenset(column_of_tuple.id for column_of_tuple in column.parts)
+            for column in self._indexed_columns()
             if isinstance(column, IndexedTuple)
         }
-        for ids, _ in asked.together.most_common(_MOST):
+        for ids, _ in demand.joint.most_common(_MOST):
             singles = [self.estimates.get(id_) for id_ in ids]
-            if frozenset(ids) in known or None in singles:
+            if frozenset(ids) in existing or None in singles:
                 continue
-            ordered = tuple(sorted(ids, key=lambda id_: (-asked.points[id_], id_)))
+            ordered = tuple(sorted(ids, key=lambda id_: (-demand.points[id_], id_)))
             sizes = self._measured([term_of(leaves[id_].label, self.snapshot.schema) for id_ in ordered])
             apart = sum(single.question_bytes for single in singles if single is not None)
             if sizes is not None and sizes.gains and sizes.question_bytes <= SMALLER * apart:
@@ -346,27 +346,27 @@ class Proposer:
 
     def _covered_by(self, expressions: Set[str]) -> set[str]:
         """Return the ids of the columns that questions name only within some expressions, given by key."""
-        if self.asked is None:
+        if self.demand is None:
             return set()
-        proposed = [columns_in(e) for key, (_, e) in self.asked.terms.items() if key in expressions]
+        proposed = [columns_in(e) for key, (_, e) in self.demand.terms.items() if key in expressions]
         within = {column.id for columns in proposed for column in columns}
-        return {id_ for id_ in within - self._read_by_others(expressions) if not self.asked.columns[id_]}
+        return {id_ for id_ in within - self._read_by_others(expressions) if not self.demand.columns[id_]}
 
     def _read_by_others(self, expressions: Set[str]) -> set[str]:
         """Return the ids of the columns that questions read by expressions other than those of given keys."""
-        terms = {} if self.asked is None else self.asked.terms
+        terms = {} if self.demand is None else self.demand.terms
         others = [columns_in(e) for key, (_, e) in terms.items() if key not in expressions]
         return {column.id for columns in others for column in columns}
 
     def _statistics(self) -> list[tuple[Column, float]]:
         """Return the columns that statistics are to serve, and the share of the keys that a block spans."""
-        known = {column.id for column in self._known()}
+        indexed = {column.id for column in self._indexed_columns()}
         out = []
         for leaf in self.snapshot.schema.leaves():
-            if leaf.id in known or not self._wants_statistics(leaf):
+            if leaf.id in indexed or not self._wants_statistics(leaf):
                 continue
             share = self._span(leaf)
-            if share <= TOGETHER:
+            if share <= JOINT:
                 out.append((leaf, share))
         return out
 
@@ -375,11 +375,11 @@ class Proposer:
         sizes = self.estimates.get(column.id)
         if sizes is None or sizes.distinct <= 1:
             return False
-        if self.asked is None:
+        if self.demand is None:
             return column.id not in self.advised
-        if not self.asked.ranges[column.id]:
+        if not self.demand.ranges[column.id]:
             return False
-        large = sizes.bytes > LARGE * sizes.stored_bytes and not self.asked.points[column.id]
+        large = sizes.bytes > LARGE * sizes.stored_bytes and not self.demand.points[column.id]
         return large or column.id not in self.advised
 
     def _span(self, column: Column) -> float:
@@ -391,11 +391,11 @@ class Proposer:
             coded = coded_values(values_of(blocks, column), column, posting_type_of(column.type))
         except (DataFileError, ColumnTypeError):
             return 1.0
-        at, spans = 0, []
+        position, spans = 0, []
         for block in blocks:
-            present = np.flatnonzero(coded.counts(at, at + block.rows))
+            present = np.flatnonzero(coded.counts(position, position + block.rows))
             spans.append(0 if not len(present) else int(present[-1] - present[0] + 1))
-            at += block.rows
+            position += block.rows
         return float(np.mean(spans)) / max(1, len(coded.keys))
 
     def _size_of_statistics(self, columns: Sequence[Column], share: float) -> Estimate:

@@ -171,9 +171,9 @@ def most_frequent(groups: Groups, n: int) -> dict[Any, int]:
     (column,), keys = groups.columns, groups.keys_of()
     if is_textual(groups.key_type()) and not all_texts(keys):
         return dict(list(as_facets(groups).items())[:n])
-    places = groups.most_frequent(n)
-    values = python_values(pc.take(keys, arrow_array(places)), groups.key_type(), column)
-    return dict(zip(values, groups.counts[places].tolist(), strict=True))
+    numbers = groups.most_frequent(n)
+    values = python_values(pc.take(keys, arrow_array(numbers)), groups.key_type(), column)
+    return dict(zip(values, groups.counts[numbers].tolist(), strict=True))
 
 
 def _summed(values: Sequence[K], counts: Sequence[int]) -> dict[K, int]:
@@ -223,8 +223,8 @@ class Crosstab:
         shown = [
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
         ]
-        left = len(self.rows) - _SHOWN
-        return "\n".join([*shown, *([f"and {counted(left, 'more row')}"] if left > 0 else [])])
+        hidden = len(self.rows) - _SHOWN
+        return "\n".join([*shown, *([f"and {counted(hidden, 'more row')}"] if hidden > 0 else [])])
 
     def to_pandas(self) -> Any:
         """Return the counts as a pandas DataFrame, with the values as index and columns.

@@ -32,7 +32,7 @@ _EXACT = Context(prec=50)
 """Enough decimal digits to distinguish any two edges."""
 
 _UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
-PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """The units to which dates and times are truncated; dates only to days."""
 
 
@@ -62,8 +62,8 @@ def histogram(groups: Groups, bins: int | Sequence[Any]) -> list[Bin]:
         return []
     try:
         rising = all(low < high for low, high in itertools.pairwise(edges))
-        at = [bisect_left(values, edge) for edge in edges[:-1]]
-        at += [bisect_right(values, edge) for edge in edges[-1:]]
+        indexes = [bisect_left(values, edge) for edge in edges[:-1]]
+        indexes += [bisect_right(values, edge) for edge in edges[-1:]]
     except TypeError as unlike:
         hint = f"Give edges of the column's type, {groups.columns[0].type.sql}."
         raise UsageError(reason=f"edges and values do not compare: {unlike}", hint=hint) from unlike
@@ -72,7 +72,7 @@ def histogram(groups: Groups, bins: int | Sequence[Any]) -> list[Bin]:
     sums = np.concatenate([[0], np.cumsum(counts)])
     return [
         Bin(low, high, int(sums[b] - sums[a]))
-        for low, high, a, b in zip(edges[:-1], edges[1:], at[:-1], at[1:], strict=True)
+        for low, high, a, b in zip(edges[:-1], edges[1:], indexes[:-1], indexes[1:], strict=True)
     ]
 
 
@@ -118,8 +118,8 @@ def _in_digits(edge: Fraction) -> Decimal:
     return _EXACT.divide(Decimal(edge.numerator), Decimal(edge.denominator))
 
 
-def by_part(groups: Groups, part: str, zone: str) -> dict[Any, int]:
-    """Map the start of each year, month or other unit `part` of a date or time to its rows; NULL is first.
+def by_unit(groups: Groups, unit: str, zone: str) -> dict[Any, int]:
+    """Map the start of each year, month or other unit `unit` of a date or time to its rows; NULL is first.
 
     Weeks start on Monday, as in Spark's date_trunc. Times are truncated in `zone`. Cost: vectors over the
     distinct values.
@@ -129,55 +129,55 @@ def by_part(groups: Groups, part: str, zone: str) -> dict[Any, int]:
         UsageError: there is no such unit.
     """
     name = groups.columns[0].type.name
-    if part not in PARTS:
-        raise UsageError(reason=f"no part of a date is named {part!r}", hint=f"Parts: {', '.join(PARTS)}.")
-    within = name in ("timestamp", "timestamp_ntz") or (name == "date" and part in PARTS[:5])
+    if unit not in UNITS:
+        raise UsageError(reason=f"no part of a date is named {unit!r}", hint=f"Parts: {', '.join(UNITS)}.")
+    within = name in ("timestamp", "timestamp_ntz") or (name == "date" and unit in UNITS[:5])
     if not within:
-        reason = f"a date has no {part}" if name == "date" else "only dates and times have such parts"
+        reason = f"a date has no {unit}" if name == "date" else "only dates and times have such parts"
         hint = (
-            f"Ask for {', '.join(PARTS[:5])}." if name == "date" else "Name a date or time, or use histogram."
+            f"Ask for {', '.join(UNITS[:5])}." if name == "date" else "Name a date or time, or use histogram."
         )
         raise ColumnTypeError(column=groups.columns[0].label, type=name, reason=reason, hint=hint)
     first = int(groups.nulls > 0)
     values = decode_keys(groups.keys_of().slice(first), groups.key_type(), groups.columns[0].type)
     numbers = numpy_of(pc.cast(values, pa.int32() if name == "date" else pa.int64()), np.int64)
     local = numbers + offsets_of_instants(numbers, zone) if name == "timestamp" else numbers
-    begins = _begins(local, part, days=name == "date")
+    begins = _begins(local, unit, days=name == "date")
     if name == "timestamp":
-        begins = _instants(numbers, local, begins, part, zone)
-    places, at = np.unique(begins, return_inverse=True)
-    counts = np.bincount(at, weights=groups.counts[first:], minlength=len(places)).astype(np.int64)
+        begins = _instants(numbers, local, begins, unit, zone)
+    starts, start_numbers = np.unique(begins, return_inverse=True)
+    counts = np.bincount(start_numbers, weights=groups.counts[first:], minlength=len(starts)).astype(np.int64)
     out: dict[Any, int] = {None: groups.nulls} if groups.nulls else {}
-    width = arrow_array(places, pa.int32() if name == "date" else pa.int64())
+    width = arrow_array(starts, pa.int32() if name == "date" else pa.int64())
     return out | dict(zip(_python(pc.cast(width, values.type)), counts.tolist(), strict=True))
 
 
-def _begins(local: Longs, part: str, days: bool) -> Longs:
+def _begins(local: Longs, width: str, days: bool) -> Longs:
     """Return the start of the unit that contains each day or microsecond since 1970."""
     unit = "D" if days else "us"
-    if part == "week":
+    if width == "week":
         # 1 January 1970 was a Thursday.
         whole = local if days else local // DAY_US
         monday = whole - (whole + 3) % 7
         return monday if days else monday * DAY_US
     moments = local.view(f"datetime64[{unit}]")
-    if part == "quarter":
+    if width == "quarter":
         months = moments.astype("datetime64[M]").astype(np.int64)
         cut = (months - months % 3).view("datetime64[M]")
     else:
-        cut = moments.astype(f"datetime64[{_UNITS[part]}]")
+        cut = moments.astype(f"datetime64[{_UNITS[width]}]")
     beginnings: Longs = cut.astype(f"datetime64[{unit}]").astype(np.int64)
     return beginnings
 
 
-def _instants(instants: Longs, local: Longs, begins: Longs, part: str, zone: str) -> Longs:
+def _instants(instants: Longs, local: Longs, begins: Longs, unit: str, zone: str) -> Longs:
     """Convert local starts of units to instants.
 
     A day starts at the first instant that its date has; within a day, where the clocks were set back, the UTC
     offset of the original time is kept. Source: Java 17, LocalDate.atStartOfDay and
     ZonedDateTime.truncatedTo.
     """
-    if part in PARTS[:5]:
+    if unit in UNITS[:5]:
         return begins - offsets_of_starts(begins, zone)
     return begins - offsets_kept(begins, local - instants, zone)
 

@@ -196,8 +196,8 @@ def _float_sum(values: pa.Array, counts: Longs) -> Fraction | float:
     whole = np.ldexp(mantissas, 53).astype(np.int64)
     sums = Fraction(0)
     for exponent in np.unique(exponents).tolist():
-        mine = exponents == exponent
-        sums += Fraction(_dot(whole[mine], counts[mine])) * Fraction(2) ** (exponent - 53)
+        of_exponent = exponents == exponent
+        sums += Fraction(_dot(whole[of_exponent], counts[of_exponent])) * Fraction(2) ** (exponent - 53)
     return sums
 
 
@@ -252,12 +252,18 @@ class _Groups:
 
     def add(self, keys: Sequence[pa.BinaryArray], codes: Sequence[Longs], counts: Longs) -> Longs:
         """Add rows by combination of keys; return the group number of each combination."""
-        group_keys = [pc.take(part, arrow_array(at)) for part, at in zip(keys, codes, strict=True)]
-        values = [
-            _one_nan(python_values(part, key_type_of_column(column), column))
-            for part, column in zip(group_keys, self.columns, strict=True)
+        group_keys = [
+            pc.take(column_keys, arrow_array(column_codes))
+            for column_keys, column_codes in zip(keys, codes, strict=True)
         ]
-        orders = [[b"" if key is None else b"1" + key for key in part.to_pylist()] for part in group_keys]
+        values = [
+            _one_nan(python_values(column_keys, key_type_of_column(column), column))
+            for column_keys, column in zip(group_keys, self.columns, strict=True)
+        ]
+        orders = [
+            [b"" if key is None else b"1" + key for key in column_keys.to_pylist()]
+            for column_keys in group_keys
+        ]
         numbers = np.zeros(len(counts), dtype=np.int64)
         combinations = zip(zip(*values, strict=True), zip(*orders, strict=True), counts.tolist(), strict=True)
         for place, (value, order, count) in enumerate(combinations):
@@ -501,15 +507,15 @@ def _columns(measures: Sequence[Measure]) -> list[_Column]:
     """Return each measured column once, after checking its type."""
     summed = {m.column.id for m in measures if m.function in ("sum", "avg")}
     bounded = {m.column.id for m in measures if m.function in ("min", "max")}
-    for asked in measures:
-        key_type_of_column(asked.column)
-        if asked.function in ("sum", "avg"):
-            check_numeric(asked.column, asked.function)
+    for measure in measures:
+        key_type_of_column(measure.column)
+        if measure.function in ("sum", "avg"):
+            check_numeric(measure.column, measure.function)
     columns = {m.column.id: m.column for m in measures}
     return [_Column(column, id_ in summed, id_ in bounded) for id_, column in columns.items()]
 
 
-def _one(columns: Sequence[_Column], measure: Measure) -> _Column:
+def _column_of(columns: Sequence[_Column], measure: Measure) -> _Column:
     return next(candidate for candidate in columns if candidate.column.id == measure.column.id)
 
 
@@ -609,11 +615,11 @@ def _ends(values: pa.Array, column: Column) -> pa.Array:
 def _numbered(table: pa.Table, by: Sequence[Column], groups: _Groups) -> Longs:
     """Return the group number of each row, and count the rows of the groups."""
     keys, codes = zip(*(coded(table[c.id], key_type_of_column(c)) for c in by), strict=True)
-    sizes = [len(part) for part in keys]
+    sizes = [len(column_codes) for column_codes in keys]
     if math.prod(sizes) < _SAFE:
         folded = np.zeros(table.num_rows, dtype=np.int64)
-        for part, size in zip(codes, sizes, strict=True):
-            folded = folded * size + part
+        for column_codes, size in zip(codes, sizes, strict=True):
+            folded = folded * size + column_codes
         some, group_of_row, counts = np.unique(folded, return_inverse=True, return_counts=True)
         combined = unfold(some, sizes)
     else:

@@ -65,17 +65,17 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
             is the wider one.
     """
     old, new = _terms_of(before, after, column)
-    left = count_groups(_only_in(before, after, old, new), [old])
+    gone = count_groups(_only_in(before, after, old, new), [old])
     came = count_groups(_only_in(after, before, new, old), [new])
-    union = united([left.keys_of(), came.keys_of()])
+    union = united([gone.keys_of(), came.keys_of()])
     moved = np.zeros((2, len(union.keys)), dtype=np.int64)
-    moved[0, union.codes[0]], moved[1, union.codes[1]] = left.counts, came.counts
-    values = union.values(old, left.key_type())
+    moved[0, union.codes[0]], moved[1, union.codes[1]] = gone.counts, came.counts
+    values = union.values(old, gone.key_type())
     out: dict[Any, Transition] = {}
     for place in np.argsort(-moved.sum(axis=0), kind="stable").tolist():
-        known = out.get(values[place], Transition(0, 0))
+        before_now = out.get(values[place], Transition(0, 0))
         here = moved[:, place].tolist()
-        out[values[place]] = Transition(known.left + here[0], known.came + here[1])
+        out[values[place]] = Transition(before_now.left + here[0], before_now.came + here[1])
     return out
 
 
@@ -93,14 +93,14 @@ def _terms_of(before: Selection, after: Selection, column: Column) -> list[Colum
 
 def _columns_of(before: Selection, after: Selection, column: Column) -> list[Column]:
     """Return the column of each version, both in the wider of the two types."""
-    known = [next((c for c in s.schema.leaves() if c.id == column.id), column) for s in (before, after)]
-    types = [column_then.type for column_then in known]
+    columns = [next((c for c in s.schema.leaves() if c.id == column.id), column) for s in (before, after)]
+    types = [column_then.type for column_then in columns]
     wide = next((t for t in (column.type, *types) if all(_widens(type_, t) for type_ in types)), None)
     if wide is None:
         reason = f"it is {types[0]} at version {before.version} and {types[1]} at version {after.version}"
         hint = "Ask about two versions in which one type is the wider one."
         raise ColumnTypeError(column=column.label, type=column.type.sql, reason=reason, hint=hint)
-    return [replace(column_then, type=wide) for column_then in known]
+    return [replace(column_then, type=wide) for column_then in columns]
 
 
 _WIDER = {
@@ -122,19 +122,19 @@ def _widens(narrow: DataType, wide: DataType) -> bool:
     return digits is not None and narrow.scale <= wide.scale and digits <= wide.precision - wide.scale
 
 
-def _only_in(mine: Selection, other: Selection, column: Column, theirs: Column) -> Rows:
-    """Return the rows that `mine` shows and `other` does not.
+def _only_in(own: Selection, other: Selection, column: Column, theirs: Column) -> Rows:
+    """Return the rows that `own` shows and `other` does not.
 
-    `column`, `theirs`: the column in the version of `mine` and of `other`. If it is a partition column, rows
+    `column`, `theirs`: the column in the version of `own` and of `other`. If it is a partition column, rows
     of a file whose partition value differs between the versions count as missing from `other`.
     """
-    difference = _Difference(mine.coverage, other.coverage)
+    difference = _Difference(own.coverage, other.coverage)
     for source, other_source in zip(sources_of([column]), sources_of([theirs]), strict=True):
         if source.partition and other_source.partition:
             difference.tell_apart(source)
-    spaces = [(space, difference.in_space(space)) for space in mine.coverage.spaces]
-    loose = list(difference.uncovered(mine))
-    return Rows(mine.snapshot, mine.storage, [(s, bits) for s, bits in spaces if bits], loose, mine.damages)
+    spaces = [(space, difference.in_space(space)) for space in own.coverage.spaces]
+    loose = list(difference.uncovered(own))
+    return Rows(own.snapshot, own.storage, [(s, bits) for s, bits in spaces if bits], loose, own.damages)
 
 
 class _Difference:
@@ -144,18 +144,22 @@ class _Difference:
     other hidden rows in `other`; `theirs`: the number of the file in `other`.
     """
 
-    def __init__(self, mine: Coverage, other: Coverage) -> None:
-        self.mine, self.other = mine, other
-        at = pc.index_in(mine.snapshot.files.core["path"], value_set=_one(other.snapshot, "path"))
-        known = numpy_of(pc.is_valid(at))
-        self.theirs: Longs = numpy_of(filled(at, 0), np.int64)
-        alike = known.copy()
+    def __init__(self, own: Coverage, other: Coverage) -> None:
+        self.own, self.other = own, other
+        indexes = pc.index_in(
+            own.snapshot.files.core["path"], value_set=_column_of_files(other.snapshot, "path")
+        )
+        present = numpy_of(pc.is_valid(indexes))
+        self.theirs: Longs = numpy_of(filled(indexes, 0), np.int64)
+        alike = present.copy()
         for name in ("size", "mtime"):
-            values = numpy_of(_one(mine.snapshot, name))
-            alike[known] &= values[known] == numpy_of(_one(other.snapshot, name))[self.theirs[known]]
+            values = numpy_of(_column_of_files(own.snapshot, name))
+            alike[present] &= (
+                values[present] == numpy_of(_column_of_files(other.snapshot, name))[self.theirs[present]]
+            )
         self.whole: Mask = ~alike
         same = np.zeros(len(alike), dtype=bool)
-        same[alike] = hidden_ids(mine.snapshot)[alike] == hidden_ids(other.snapshot)[self.theirs[alike]]
+        same[alike] = hidden_ids(own.snapshot)[alike] == hidden_ids(other.snapshot)[self.theirs[alike]]
         self.partly: Mask = alike & ~same
 
     def tell_apart(self, column: Column) -> None:
@@ -164,7 +168,7 @@ class _Difference:
         own, others = (
             pc.take(snapshot.files.partition_texts(column.physical[0]), arrow_array(numbers))
             for snapshot, numbers in (
-                (self.mine.snapshot, alike),
+                (self.own.snapshot, alike),
                 (self.other.snapshot, self.theirs[alike]),
             )
         )
@@ -193,14 +197,14 @@ class _Difference:
 
         Cost: the footers of files without a row count.
         """
-        for number in self.mine.uncovered.tolist():
-            slice_ = self.mine.snapshot.files[number]
+        for number in self.own.uncovered.tolist():
+            slice_ = self.own.snapshot.files[number]
             if self.partly[number]:
                 gone = self._hidden_there(number)
                 if gone:
                     yield slice_, positions_in(gone).astype(np.uint64)
             elif self.whole[number]:
-                slice_scan = Scan(slice_, Constant(True), self.mine.hidden_of(number))
+                slice_scan = Scan(slice_, Constant(True), self.own.hidden_of(number))
                 (shown_rows,) = scan(selection.storage, [slice_scan])
                 if len(shown_rows):
                     yield slice_, shown_rows
@@ -210,10 +214,10 @@ class _Difference:
         theirs = self.other.hidden_of(int(self.theirs[number]))
         if theirs is None:
             return BitMap()
-        own = self.mine.hidden_of(number)
+        own = self.own.hidden_of(number)
         return theirs if own is None else theirs - own
 
 
-def _one(snapshot: Snapshot, name: str) -> pa.Array:
+def _column_of_files(snapshot: Snapshot, name: str) -> pa.Array:
     chunks = snapshot.files.core[name]
     return pa.concat_arrays(chunks.chunks) if chunks.num_chunks else pa.nulls(0, chunks.type)

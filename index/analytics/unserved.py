@@ -21,13 +21,13 @@ def unserved(selection: Selection, zone: str) -> list[dict[str, str]]:
 
     `zone`: the session time zone of the question. Keys: `index` (its name), `reason`.
     """
-    asked = columns_of(selection.node)
+    columns = columns_of(selection.node)
     # If a column was dropped and another one has its name now, the question finds it by the name.
-    known = {name for column in asked for name in (column.id, column.label)}
+    names = {name for column in columns for name in (column.id, column.label)}
     reasons = {
         definition.name: _reason(definition, selection, zone)
         for definition in selection.coverage.definitions
-        if any({column.id, column.label} & known for term in definition.terms for column in term.columns)
+        if any({column.id, column.label} & names for term in definition.terms for column in term.columns)
     }
     return [{"index": name, "reason": reason} for name, reason in reasons.items() if reason]
 
@@ -40,10 +40,10 @@ def _reason(definition: Definition, selection: Selection, zone: str) -> str | No
     in_zone = replace(definition, terms=tuple(replace(term, zone=zone) for term in definition.terms))
     elsewhere = _asked_terms(in_zone, selection.schema) or ()
     nodes = list(nodes_of(selection.node))
-    for mine, theirs in zip(here, elsewhere, strict=False):
-        if mine != theirs and any(not _says(node, mine) and _says(node, theirs) for node in nodes):
-            kept = ", ".join(dict.fromkeys(_zones(definition, mine, theirs)))
-            return f"it keeps values in time zone {kept}, and the question is asked in {zone}"
+    for own, theirs in zip(here, elsewhere, strict=False):
+        if own != theirs and any(not _says(node, own) and _says(node, theirs) for node in nodes):
+            zones = ", ".join(dict.fromkeys(_zones(definition, own, theirs)))
+            return f"it keeps values in time zone {zones}, and the question is asked in {zone}"
     return None
 
 
@@ -52,8 +52,8 @@ def _asked_terms(definition: Definition, schema: Schema) -> Sequence[IndexedTerm
     if definition.has_postings:
         term = column_of(definition, schema)
         return [term] if isinstance(term, IndexedTerm) else None
-    kept = kept_expressions(definition, schema)
-    return kept if len(kept) == len(definition.expression_ids) else None
+    terms = kept_expressions(definition, schema)
+    return terms if len(terms) == len(definition.expression_ids) else None
 
 
 def _says(node: Node, term: IndexedTerm) -> bool:
@@ -63,13 +63,13 @@ def _says(node: Node, term: IndexedTerm) -> bool:
     return implied(node, term) is not None
 
 
-def _zones(definition: Definition, mine: IndexedTerm, theirs: IndexedTerm) -> Iterator[str]:
+def _zones(definition: Definition, own: IndexedTerm, theirs: IndexedTerm) -> Iterator[str]:
     """Yield the time zones of the terms that have other values in another zone."""
-    if isinstance(mine, IndexedTuple) and isinstance(theirs, IndexedTuple):
-        every = zip(definition.terms, mine.parts, theirs.parts, strict=True)
-        yield from (term.zone for term, part, other in every if part != other)
+    if isinstance(own, IndexedTuple) and isinstance(theirs, IndexedTuple):
+        every = zip(definition.terms, own.parts, theirs.parts, strict=True)
+        yield from (term.zone for term, own_part, other in every if own_part != other)
     else:
-        yield from (term.zone for term in definition.terms if term.text == mine.label)
+        yield from (term.zone for term in definition.terms if term.text == own.label)
 
 
 def change_of(definition: Definition, schema: Schema) -> str:

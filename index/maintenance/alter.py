@@ -79,21 +79,21 @@ def retried(index: MetadataTable, attempt: Callable[[], T]) -> T:
 
 def _attempt(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str]) -> Altered:
     before = index.state.settings
-    known = {definition.id for definition in before.definitions}
+    ids = {definition.id for definition in before.definitions}
     going = tuple(definition for definition in before.definitions if definition.id in drop)
-    new = tuple({came.id: came for came in add if came.id not in known}.values())
-    kept = tuple(definition for definition in before.definitions if definition not in going)
-    coming = tuple(_freely_named(came, kept) for came in new)
+    new = tuple({came.id: came for came in add if came.id not in ids}.values())
+    staying = tuple(definition for definition in before.definitions if definition not in going)
+    coming = tuple(_freely_named(came, staying) for came in new)
     altered = Altered(tuple(c.label for c in coming), tuple(c.label for c in going), before)
     if not coming and not going:
         return altered
-    settings = change_definitions(index, kept + coming, [definition.id for definition in going])
+    settings = change_definitions(index, staying + coming, [definition.id for definition in going])
     return replace(altered, settings=settings)
 
 
-def _freely_named(definition: Definition, known: Iterable[Definition]) -> Definition:
+def _freely_named(definition: Definition, others: Iterable[Definition]) -> Definition:
     """Return a definition under its name, or with a number after its name if another definition has it."""
-    used_names = {other.name.lower() for other in known}
+    used_names = {other.name.lower() for other in others}
     names = (definition.name, *(f"{definition.name}_{number}" for number in range(2, len(used_names) + 2)))
     return replace(definition, name=next(name for name in names if name.lower() not in used_names))
 

@@ -118,17 +118,17 @@ def start_over(
     """
     storage = open_storage(path, options)
     live = _live(path, options)
-    known = _found(path, storage, live)
-    if live is None and known is None:
+    settings_before = _settings_of(path, storage, live)
+    if live is None and settings_before is None:
         _refuse_foreign(path, storage, kinds)
-    definitions = required() if known is None else known.definitions
+    definitions = required() if settings_before is None else settings_before.definitions
     if definitions is None:
         raise CorruptIndexError(
             file=f"{path}/{_FOLDER}",
             reason="the settings cannot be read, so the columns to index are not known",
             hint="Name them: tailbit repair TABLE --columns a,b,c. Questions scan the data meanwhile.",
         )
-    settings = _renewed(known, definitions)
+    settings = _renewed(settings_before, definitions)
     gone = list({file.path: file for file in [*_files(storage), *(live or ())]}.values())
     written = SETTINGS.write(storage, settings_to_arrow(settings, 1))
     StoredLog(storage, path, kinds.table_schema()).make_anew(settings.index_id, [written], gone)
@@ -138,7 +138,7 @@ def start_over(
 def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
     """Return the settings of an index of any format so far, or None if they cannot be read."""
     storage = open_storage(path, options)
-    return _found(path, storage, _live(path, options))
+    return _settings_of(path, storage, _live(path, options))
 
 
 def check_remembered(path: str, required: Sequence[Definition] | None, options: StorageOptions) -> None:
@@ -152,17 +152,17 @@ def check_remembered(path: str, required: Sequence[Definition] | None, options: 
         check_columns(path, remembered.definitions, required)
 
 
-def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[Definition]) -> None:
+def check_columns(path: str, remembered: Sequence[Definition], required: Sequence[Definition]) -> None:
     """Raise SettingsError if the wanted columns are not those that the index records.
 
     Columns whose index has a name of its own, covers some partitions only or is a record key may be left out
-    of `wanted`.
+    of `required`.
 
     Raises:
         SettingsError: the columns differ.
     """
     remembered_columns, wanted_columns = (
-        [c for c in columns if c.is_of_column] for columns in (remembered, wanted)
+        [c for c in columns if c.is_of_column] for columns in (remembered, required)
     )
     plain = {c.id for c in remembered_columns if c.kind == BITMAP and c.name == c.label and not c.only}
     if not plain <= {c.id for c in wanted_columns} <= {c.id for c in remembered_columns}:
@@ -170,12 +170,12 @@ def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[
         raise SettingsError(path=path, found=labels[0], asked=labels[1])
 
 
-def _renewed(known: Settings | None, definitions: Sequence[Definition]) -> Settings:
+def _renewed(settings_before: Settings | None, definitions: Sequence[Definition]) -> Settings:
     """Return the settings of a new index: the old ones with a new identity if known, else new ones."""
     identity, index_format = uuid.uuid4().hex, KINDS.format_of(definitions)
-    if known is None:
+    if settings_before is None:
         return Settings(1, identity, index_format, tuple(definitions))
-    return replace(known, index_id=identity, format=index_format, dropped=())
+    return replace(settings_before, index_id=identity, format=index_format, dropped=())
 
 
 def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:
@@ -189,14 +189,14 @@ def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:
 
 def _refuse_foreign(path: str, storage: Storage, kinds: Kinds) -> None:
     """Refuse a folder without readable log and settings, unless it holds nothing but records of an index."""
-    mine = {f"kind={kind.name}" for kind in kinds}
-    held = {name for name in storage.contents() or () if not name.startswith(("_", "."))}
-    if not held or held - mine:
-        stranger = min(held - mine, default="no record of an index")
+    kind_folders = {f"kind={kind.name}" for kind in kinds}
+    folders = {name for name in storage.contents() or () if not name.startswith(("_", "."))}
+    if not folders or folders - kind_folders:
+        stranger = min(folders - kind_folders, default="no record of an index")
         raise ForeignIndexError(path=path, reason=f"its log cannot be read, and it holds {stranger}")
 
 
-def _found(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Settings | None:
+def _settings_of(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Settings | None:
     """Return the old settings of the index: the file that its log names, else the newest file of settings."""
     if live is None:
         newest = sorted(storage.list(_FOLDER), key=lambda entry: entry.mtime_ms, reverse=True)

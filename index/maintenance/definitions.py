@@ -131,9 +131,9 @@ HASH_OF = "CAST(hash({once}) AS BIGINT) * 65536 + pmod(hash({twice}), 65536)"
 def _check_different(statement: CreateIndex, terms: tuple[Term, ...], schema: Schema) -> None:
     """Raise if two terms have one meaning, written in two ways."""
     meanings = meanings_of(terms, schema)
-    for at, written in enumerate(statement.terms[: len(terms)]):
-        if meanings[at] in meanings[:at]:
-            first = statement.terms[meanings.index(meanings[at])]
+    for number, written in enumerate(statement.terms[: len(terms)]):
+        if meanings[number] in meanings[:number]:
+            first = statement.terms[meanings.index(meanings[number])]
             written.refuse(f"the term {written} is the same as {first}", "Leave one out.")
 
 
@@ -191,13 +191,13 @@ def find(definitions: Iterable[Definition], name: str) -> Definition | None:
 
     An index that has the name of its column, as SQL text, is also found by that name without backticks.
     """
-    known, lower = tuple(definitions), name.lower()
-    exact = next((definition for definition in known if definition.name.lower() == lower), None)
-    named = (d for d in known if d.is_of_column and d.name == d.label)
+    candidates, lower = tuple(definitions), name.lower()
+    exact = next((definition for definition in candidates if definition.name.lower() == lower), None)
+    named = (d for d in candidates if d.is_of_column and d.name == d.label)
     return exact or next((d for d in named if ".".join(name_parts(d.label)).lower() == lower), None)
 
 
-def found(index: MetadataTable, name: str) -> Definition:
+def definition_named(index: MetadataTable, name: str) -> Definition:
     """Return the definition of a name, in any case.
 
     Raises:
@@ -206,7 +206,7 @@ def found(index: MetadataTable, name: str) -> Definition:
     definitions = index.state.settings.definitions
     definition = find(definitions, name)
     if definition is None:
-        names = [known.name for known in definitions]
+        names = [existing.name for existing in definitions]
         raise UnknownIndexError(
             name=name, path=index.path, indexes=", ".join(names) or "none", nearest=did_you_mean(name, names)
         )
@@ -220,7 +220,7 @@ def add(index: MetadataTable, definition: Definition, schema: Schema) -> None:
         IndexNameTakenError: another definition has the name, or is of the same terms; nothing is changed.
         CommitConflictError: other writers were first again and again.
     """
-    alter(index, [definition], [], lambda known: check_free(known, definition, schema))
+    alter(index, [definition], [], lambda others: check_free(others, definition, schema))
 
 
 def check_free(definitions: Iterable[Definition], definition: Definition, schema: Schema) -> None:
@@ -229,11 +229,11 @@ def check_free(definitions: Iterable[Definition], definition: Definition, schema
     Raises:
         IndexNameTakenError: another definition has the name, or is of the same terms, however written.
     """
-    known = tuple(definitions)
-    existing = find(known, definition.name)
+    others = tuple(definitions)
+    existing = find(others, definition.name)
     if existing is not None:
         raise IndexNameTakenError(name=definition.name, reason=f"it is an index of {existing.label}")
-    other = next(alike(known, definition, schema), None)
+    other = next(alike(others, definition, schema), None)
     if other is not None:
         reason = f"{other.name} is an index of {other.label} already"
         hint = f"Use {other.name}, or drop it first."
@@ -258,9 +258,9 @@ def drop(index: MetadataTable, name: str) -> Definition:
     """
 
     def attempt() -> Definition:
-        definition, known = found(index, name), index.state.settings.definitions
-        gone = [d.id for d in known if d.name.lower() == definition.name.lower()]
-        change_definitions(index, [d for d in known if d.id not in gone], gone)
+        definition, before = definition_named(index, name), index.state.settings.definitions
+        gone = [d.id for d in before if d.name.lower() == definition.name.lower()]
+        change_definitions(index, [d for d in before if d.id not in gone], gone)
         return definition
 
     return retried(index, attempt)
@@ -278,11 +278,11 @@ def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Defi
     """
 
     def attempt() -> Definition:
-        before = found(index, statement.name)
+        before = definition_named(index, statement.name)
         after = _begun(before, statement, schema)
         if after != before:
-            known = index.state.settings.definitions
-            change_definitions(index, [after if d.id == before.id else d for d in known], [])
+            others = index.state.settings.definitions
+            change_definitions(index, [after if d.id == before.id else d for d in others], [])
         return after
 
     return retried(index, attempt)
@@ -294,20 +294,20 @@ def _begun(definition: Definition, statement: RebuildIndex, schema: Schema) -> D
     if statement.only is None:
         begun = definition.without(DEFERRED)
         return _whole(definition, schema) if deferred == BY_PARTITION else begun
-    part, read = _checked_partitions(statement.only, schema)
+    condition, read = _checked_partitions(statement.only, schema)
     if definition.is_deferred:
         within = {WITHIN: definition.only} if definition.only else {}
         options = {**definition.options, DEFERRED: BY_PARTITION, **within}
         columns = _united(read, definition.only_columns)
-        return replace(definition, options=options, only=part, only_columns=columns)
+        return replace(definition, options=options, only=condition, only_columns=columns)
     if not definition.only:
         hint = f"Leave it out: ALTER INDEX {statement.name} ON {statement.table} REBUILD."
         statement.only.refuse(f"index {definition.name} covers every partition", hint)
-    known = definition.only_columns
-    both, columns = f"{definition.only} OR {part}", _united(read, known)
-    names = with_old_names(schema, known)
+    columns_before = definition.only_columns
+    both, columns = f"{definition.only} OR {condition}", _united(read, columns_before)
+    names = with_old_names(schema, columns_before)
     covered = bind(definition.only, names)
-    if _covers(covered, bind(both, names)) or bind(part, schema) in _alternatives(covered):
+    if _covers(covered, bind(both, names)) or bind(condition, schema) in _alternatives(covered):
         return definition
     return replace(definition, only=both, only_columns=columns)
 
@@ -321,8 +321,8 @@ def _whole(definition: Definition, schema: Schema) -> Definition:
     return replace(begun, only=within if _covers(bind(within, names), bind(both, names)) else both)
 
 
-def _united(read: Iterable[TermColumn], known: Iterable[TermColumn]) -> tuple[TermColumn, ...]:
-    return tuple({column.label: column for column in (*read, *known)}.values())
+def _united(read: Iterable[TermColumn], before: Iterable[TermColumn]) -> tuple[TermColumn, ...]:
+    return tuple({column.label: column for column in (*read, *before)}.values())
 
 
 def _covers(covered: Node, both: Node) -> bool:
@@ -379,8 +379,8 @@ def _statements(definition: Definition, schema: Schema, table: TableReference) -
     )
     yield Scripted(create, zone)
     if by_partition:
-        part = _by_present_names(definition.only, definition.only_columns, schema)
-        yield Scripted(RebuildIndex(definition.name, table, WrittenExpression(part)), zone)
+        condition = _by_present_names(definition.only, definition.only_columns, schema)
+        yield Scripted(RebuildIndex(definition.name, table, WrittenExpression(condition)), zone)
 
 
 def _terms(definition: Definition, schema: Schema) -> list[str]:

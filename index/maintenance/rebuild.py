@@ -22,7 +22,7 @@ from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.files import column_sets
 from tailbit.index.maintenance.alter import change_definitions, retried
-from tailbit.index.maintenance.definitions import found
+from tailbit.index.maintenance.definitions import definition_named
 from tailbit.index.maintenance.requirements import Requirements, requirements_of
 from tailbit.index.model import (
     DEFERRED,
@@ -70,14 +70,16 @@ class Lacking:
         bare = ~numpy_of(filled(pc.is_valid(live["space"]), False), dtype=bool)
         if not by_partition:
             ids = tuple(wanted_by({}))
-            kinds = [tuple(id_ for id_ in ids if id_ not in held) for held in [*sets, frozenset[str]()]]
+            kinds = [
+                tuple(id_ for id_ in ids if id_ not in ids_of_set) for ids_of_set in [*sets, frozenset[str]()]
+            ]
             which = np.where(bare, len(sets), numpy_of(codes, dtype=np.int64))
         else:
             which, kinds = _by_partition(live, wanted_by, codes, sets, bare)
         short = np.array([bool(missing) for missing in kinds], dtype=bool)[which]
         return cls(pc.filter(live, arrow_array(short)), [kinds[n] for n in which[short].tolist()])
 
-    def left(self) -> dict[str, tuple[int, int]]:
+    def unbuilt(self) -> dict[str, tuple[int, int]]:
         """Map the id of each definition that files lack to the number of these files, and of their rows."""
         totals: dict[str, tuple[int, int]] = {}
         for missing, rows in zip(self.missing, self.rows["rows"].to_pylist(), strict=True):
@@ -106,8 +108,8 @@ def _by_partition(
     which = np.zeros(len(live), dtype=np.int64)
     partitions = live["partition"].to_pylist()
     for row, (code, partition) in enumerate(zip(codes.to_pylist(), partitions, strict=True)):
-        held = frozenset[str]() if bare[row] else sets[code]
-        missing = tuple(id_ for id_ in wanted_by(dict(partition or ())) if id_ not in held)
+        ids_of_file = frozenset[str]() if bare[row] else sets[code]
+        missing = tuple(id_ for id_ in wanted_by(dict(partition or ())) if id_ not in ids_of_file)
         which[row] = numbers.setdefault(missing, len(numbers))
     return which, list(numbers)
 
@@ -128,7 +130,7 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
     """
 
     def attempt() -> Definition:
-        old, definitions = found(index, name), index.state.settings.definitions
+        old, definitions = definition_named(index, name), index.state.settings.definitions
         if old.is_deferred:
             built = old.without(DEFERRED)
             change_definitions(index, tuple(built if d is old else d for d in definitions), [])
@@ -141,8 +143,8 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
             old, terms=terms_anew(old, schema), id=new_id(), options={**old.options, REPLACES: old.id}
         )
         unfinished = [d.id for d in definitions if d.options.get(REPLACES) == old.id]
-        kept = tuple(d for d in definitions if d.id not in unfinished)
-        change_definitions(index, (*kept, newer), unfinished)
+        staying = tuple(d for d in definitions if d.id not in unfinished)
+        change_definitions(index, (*staying, newer), unfinished)
         return newer
 
     return retried(index, attempt)
@@ -177,11 +179,13 @@ def _column_anew(definition: Definition, schema: Schema) -> Definition:
     column = by_id.get(definition.id) or schema.resolve(definition.label)
     now = Definition.of_column(column)
     (term,) = now.terms
-    known = TermColumn(definition.label, column.id, term.type)
-    return replace(definition, id=now.id, terms=(replace(term, text=definition.label, columns=(known,)),))
+    term_column = TermColumn(definition.label, column.id, term.type)
+    return replace(
+        definition, id=now.id, terms=(replace(term, text=definition.label, columns=(term_column,)),)
+    )
 
 
-def swap_rebuilt(index: MetadataTable, wanted: Requirements) -> list[Definition]:
+def swap_rebuilt(index: MetadataTable, required: Requirements) -> list[Definition]:
     """Replace each definition by its rebuilt one if no file lacks the latter; keep the order of definitions.
 
     One commit drops the old ones, with their records and counts. Return the rebuilt ones as they are now.
@@ -192,33 +196,33 @@ def swap_rebuilt(index: MetadataTable, wanted: Requirements) -> list[Definition]
 
     def attempt() -> list[Definition]:
         state = index.state
-        if not _pending(state.settings, wanted) or not _is_settled(state):
+        if not _pending(state.settings, required) or not _is_settled(state):
             return []
         # Files without postings lack the older definition too.
-        left = lacking(state, wanted, claimed=True).left()
-        whole = [d for d in _pending(state.settings, wanted) if d.id not in left]
+        unbuilt = lacking(state, required, claimed=True).unbuilt()
+        whole = [d for d in _pending(state.settings, required) if d.id not in unbuilt]
         if not whole:
             return []
         swapped = {d.id: d.without(REPLACES) for d in whole}
         older = {d.id: d.options[REPLACES] for d in whole}
         gone = list(older.values())
-        places = {d.id: place for place, d in enumerate(state.settings.definitions)}
-        kept = [d for d in state.settings.definitions if d.id not in gone]
-        kept.sort(key=lambda d: places.get(older.get(d.id, ""), places[d.id]))
-        change_definitions(index, tuple(swapped.get(d.id, d) for d in kept), gone)
+        order = {d.id: place for place, d in enumerate(state.settings.definitions)}
+        staying = [d for d in state.settings.definitions if d.id not in gone]
+        staying.sort(key=lambda d: order.get(older.get(d.id, ""), order[d.id]))
+        change_definitions(index, tuple(swapped.get(d.id, d) for d in staying), gone)
         return list(swapped.values())
 
     return retried(index, attempt)
 
 
-def lacking(state: IndexState, wanted: Requirements, *, claimed: bool = False) -> Lacking:
+def lacking(state: IndexState, required: Requirements, *, claimed: bool = False) -> Lacking:
     """Return the live files that lack a definition that they want; with `claimed`, only those with postings.
 
     Cost: one pass over the records.
     """
     records = state.recorded.table()
     records = records.filter(pc.is_valid(records["space"])) if claimed else records
-    return Lacking.among(records, wanted.of, by_partition=bool(wanted.parts))
+    return Lacking.among(records, required.of, by_partition=bool(required.conditional))
 
 
 def left_to_fill(table: Table, state: IndexState) -> bool:
@@ -234,13 +238,15 @@ def left_to_fill(table: Table, state: IndexState) -> bool:
         schema = table.snapshot(ledger.version).schema
     except (CommitGapError, VersionNotFoundError):
         return False
-    wanted = requirements_of(state.settings.definitions, schema)
-    return bool(_pending(state.settings, wanted)) or len(lacking(state, wanted).fillable(ledger.lineage)) > 0
+    required = requirements_of(state.settings.definitions, schema)
+    return (
+        bool(_pending(state.settings, required)) or len(lacking(state, required).fillable(ledger.lineage)) > 0
+    )
 
 
-def _pending(settings: Settings, wanted: Requirements) -> list[Definition]:
+def _pending(settings: Settings, required: Requirements) -> list[Definition]:
     """Return the definitions that will replace others once every file has them."""
-    ids = {*wanted.everywhere, *wanted.parts}
+    ids = {*required.everywhere, *required.conditional}
     return [d for d in settings.definitions if REPLACES in d.options and d.id in ids]
 
 
@@ -288,7 +294,7 @@ class BuildExtent:
     definitions: tuple[str, ...] = ()
 
     @property
-    def left(self) -> Extent:
+    def unbuilt(self) -> Extent:
         """Return what is still to be built."""
         return self.whole - self.built
 
@@ -311,24 +317,26 @@ def build_extent_of(state: IndexState, snapshot: Snapshot) -> BuildExtent:
     )
     place = pc.index_in(files.paths, value_set=in_one(live["path"]))
     recorded = numpy_of(pc.is_valid(place), dtype=bool)
-    at = numpy_of(filled(place, 0), dtype=np.int64)
+    record_numbers = numpy_of(filled(place, 0), dtype=np.int64)
     done = np.zeros(len(files), dtype=bool)
     rows = np.full(len(files), -1, dtype=np.int64)
     if len(live):
-        done = recorded & ~numpy_of(short, dtype=bool)[at]
-        rows = np.where(recorded, numpy_of(live["rows"], dtype=np.int64)[at], rows)
+        done = recorded & ~numpy_of(short, dtype=bool)[record_numbers]
+        rows = np.where(recorded, numpy_of(live["rows"], dtype=np.int64)[record_numbers], rows)
     if not recorded.all():
         rows = np.where(recorded, rows, numpy_of(filled(files.rows, -1), dtype=np.int64))
     sizes = numpy_of(files.core["size"], dtype=np.int64)
-    known = rows >= 0
-    counted, size = int(rows[known].sum()), int(sizes[known].sum())
-    rows = np.where(known, rows, np.int64(0) if not size else (sizes * (counted / size)).astype(np.int64))
+    counted_files = rows >= 0
+    counted, size = int(rows[counted_files].sum()), int(sizes[counted_files].sum())
+    rows = np.where(
+        counted_files, rows, np.int64(0) if not size else (sizes * (counted / size)).astype(np.int64)
+    )
     ids = {id_ for lacks in missing.missing for id_ in lacks} if recorded.all() else set[str]()
     names = tuple(definition.name for definition in definitions if definition.id in ids)
     return BuildExtent(
         Extent(len(files), int(rows.sum()), int(sizes.sum())),
         Extent(int(done.sum()), int(rows[done].sum()), int(sizes[done].sum())),
-        bool(known.all()),
+        bool(counted_files.all()),
         names if len(names) < len(definitions) else (),
     )
 
@@ -339,17 +347,17 @@ def unrecorded_by_definition(state: IndexState, snapshot: Snapshot) -> dict[str,
     Only an index whose first build goes on has such files of the version that it is built for. Cost: one
     look-up for all files; a step of Python for each such file if a definition is of some partitions.
     """
-    files, wanted = snapshot.files, requirements_of(state.settings.definitions, snapshot.schema)
+    files, required = snapshot.files, requirements_of(state.settings.definitions, snapshot.schema)
     recorded = state.recorded.table()
     live = pc.filter(recorded, pc.is_null(recorded["left"]))
     missing = pc.invert(pc.is_in(files.paths, value_set=in_one(live["path"])))
     count = int(numpy_of(missing, dtype=bool).sum())
     if not count:
         return {}
-    if not wanted.parts:
-        return dict.fromkeys(wanted.everywhere, count)
+    if not required.conditional:
+        return dict.fromkeys(required.everywhere, count)
     partitions = pc.filter(files.core["partition"], missing).to_pylist()
-    return dict(Counter(id_ for partition in partitions for id_ in wanted.of(dict(partition or ()))))
+    return dict(Counter(id_ for partition in partitions for id_ in required.of(dict(partition or ()))))
 
 
 def extent_of_works(works: Iterable[FileWork]) -> tuple[Extent, bool]:

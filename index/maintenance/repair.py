@@ -279,23 +279,23 @@ def _hidden_again(state: IndexState, table: Table, damage: Damage) -> tuple[list
     if not damage.hidden and not _holds(damage.files, HIDDEN_ROWS):
         return [], False
     sound = [f.path for f in state.files_of(HIDDEN_ROWS) if f.path not in damage.files and not damage.hidden]
-    kept = {i for path in sound for i in HIDDEN_ROWS.read(state.storage, path)["id"].to_pylist()}
-    wanted = state.recorded.identities() - kept
-    vectors = _vectors(state, table, wanted)
+    stored = {i for path in sound for i in HIDDEN_ROWS.read(state.storage, path)["id"].to_pylist()}
+    lost = state.recorded.identities() - stored
+    vectors = _vectors(state, table, lost)
     written = write_hidden_rows(state.storage, vectors)
-    return [] if written is None else [written], not wanted <= vectors.keys()
+    return [] if written is None else [written], not lost <= vectors.keys()
 
 
-def _vectors(state: IndexState, table: Table, wanted: set[str]) -> dict[str, BitMap]:
+def _vectors(state: IndexState, table: Table, identities: set[str]) -> dict[str, BitMap]:
     """Return the hidden rows by identity, read from the source at the recorded version."""
     out: dict[str, BitMap] = {}
-    if state.ledger is None or not wanted:
+    if state.ledger is None or not identities:
         return out
     try:
         files = table.snapshot(state.ledger.version).files
         for number in files.with_hidden.tolist():
             hidden = files.hidden(number)
-            if hidden is not None and hidden.id in wanted:
+            if hidden is not None and hidden.id in identities:
                 out[hidden.id] = hidden.read(table.storage)
     except SourceError:
         return out
@@ -393,14 +393,14 @@ class Scrubber:
         """Return the files to read in this pass, by path."""
         files = self._index.state.files
         paths = sorted(files)
-        at = bisect_right(paths, self.last) % max(1, len(paths))
+        first = bisect_right(paths, self.last) % max(1, len(paths))
         chosen: list[str] = []
         total = 0
         self.is_through = True
-        for number, path in enumerate([*paths[at:], *paths[:at]]):
+        for number, path in enumerate([*paths[first:], *paths[:first]]):
             total += files[path].size
             if chosen and total > self._bytes:
-                self.is_through = number >= len(paths) - at
+                self.is_through = number >= len(paths) - first
                 break
             chosen.append(path)
         self.last = chosen[-1] if chosen else ""

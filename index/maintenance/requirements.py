@@ -32,13 +32,13 @@ class Requirements:
 
     `columns`: columns and terms that the table has values of; those of deferred definitions too, because
     files that have such a definition must be counted in it. `everywhere`: ids of the definitions that every
-    file wants. `parts`: ids of those that some partitions want, each with its condition on partition columns.
+    file wants. `conditional`: ids of those that some partitions want, with their conditions on the partition.
     """
 
     columns: tuple[Column, ...]
     everywhere: tuple[str, ...]
-    parts: Mapping[str, Node]
-    _known: dict[frozenset[tuple[str, str | None]], tuple[str, ...]] = field(
+    conditional: Mapping[str, Node]
+    _ids_by_partition: dict[frozenset[tuple[str, str | None]], tuple[str, ...]] = field(
         default_factory=dict, compare=False
     )
 
@@ -47,13 +47,15 @@ class Requirements:
 
         Cost: a condition is judged once per set of values.
         """
-        if not self.parts:
+        if not self.conditional:
             return self.everywhere
         values = frozenset(partition.items())
-        if values not in self._known:
-            inside = (id_ for id_, node in self.parts.items() if judged(node, _ONE_ROW, partition)[0][0])
-            self._known[values] = (*self.everywhere, *inside)
-        return self._known[values]
+        if values not in self._ids_by_partition:
+            inside = (
+                id_ for id_, node in self.conditional.items() if judged(node, _ONE_ROW, partition)[0][0]
+            )
+            self._ids_by_partition[values] = (*self.everywhere, *inside)
+        return self._ids_by_partition[values]
 
 
 def requirements_of(definitions: Iterable[Definition], schema: Schema) -> Requirements:

@@ -218,8 +218,8 @@ class Sweeper:
         now, live = self._clock(), self._index.state.files
         # An index restored from a backup may name files again that had left it.
         memory = self._memory
-        known = {path: since for path, since in memory.gone_since.items() if path not in live}
-        memory.gone_since = dict.fromkeys(was.difference(live), now) | known
+        waiting = {path: since for path, since in memory.gone_since.items() if path not in live}
+        memory.gone_since = dict.fromkeys(was.difference(live), now) | waiting
         due = {path for path, since in memory.gone_since.items() if now - since >= self._kept_s}
         if memory.list_at is None or now >= memory.list_at:
             before, memory.ahead_s = memory.ahead_s, self._ahead()

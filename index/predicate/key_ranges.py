@@ -46,7 +46,7 @@ from tailbit.index.tuple_keys import (
     BEHIND,
     END,
     NULL_PART,
-    PART,
+    VALUE_MARK,
     escaped,
     join_part,
     part_width,
@@ -240,7 +240,7 @@ def _intervals(values: ValueSet, place: int, key_type: str) -> Iterator[Interval
     type_, last = types[place], place + 1 == len(types)
     for interval in (values.intersect(_EVERY) if values.complement else values).intervals:
         low, high = _whole(interval.lo, type_), _whole(interval.hi, type_)
-        first = PART if low is None else join_part(low, place, key_type)
+        first = VALUE_MARK if low is None else join_part(low, place, key_type)
         end = BEHIND if high is None else join_part(high, place, key_type)
         from_first, to_end = low is None or interval.lo_closed, high is not None and interval.hi_closed
         if not last:
@@ -248,7 +248,7 @@ def _intervals(values: ValueSet, place: int, key_type: str) -> Iterator[Interval
             end, to_end = end + BEHIND if to_end else end, False
         yield Interval(first, from_first, end, to_end)
     if values.nulls:
-        yield Interval(NULL_PART, True, NULL_PART if last else PART, last)
+        yield Interval(NULL_PART, True, NULL_PART if last else VALUE_MARK, last)
 
 
 def _behind(first: bytes, interval: Interval) -> Interval:
@@ -323,7 +323,9 @@ class _LongPart:
     @property
     def cut(self) -> bytes:
         """Return the bytes that begin the key of this value, and of each value with the same first bytes."""
-        return self.before + PART + (self.value[:MAX_KEY] if self.last else escaped(self.value[:MAX_KEY]))
+        return (
+            self.before + VALUE_MARK + (self.value[:MAX_KEY] if self.last else escaped(self.value[:MAX_KEY]))
+        )
 
     @property
     def truncated(self) -> _Bounds:
@@ -334,7 +336,7 @@ class _LongPart:
     def stored(self, types: Sequence[str]) -> bytes:
         """Return the bytes up to the end of this part as keys store them."""
         key = encode_value(self.value, types[self.place])
-        return self.before + PART + (key if self.last else escaped(key) + END)
+        return self.before + VALUE_MARK + (key if self.last else escaped(key) + END)
 
 
 def _long_part(bound: bytes, types: Sequence[str], begin: int) -> _LongPart | None:
@@ -343,7 +345,7 @@ def _long_part(bound: bytes, types: Sequence[str], begin: int) -> _LongPart | No
     for place, type_ in enumerate(types):
         mark, last = bound[start : start + 1], place + 1 == len(types)
         start += 1
-        if mark != PART:
+        if mark != VALUE_MARK:
             if mark == NULL_PART:
                 continue
             return None

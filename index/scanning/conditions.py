@@ -59,12 +59,12 @@ def condition_of(node: Node, partition: Constants) -> tuple[Condition | bool | N
     if not isinstance(node, And):
         condition = _condition(node, partition, budget)
         return condition, None if condition is not None else node
-    parts = [(child, budget.condition_of_part(child, partition)) for child in node.children]
-    known = [condition for _, condition in parts if condition is not None]
-    rest = [child for child, condition in parts if condition is None]
-    if any(condition is False for condition in known):
+    conditions = [(child, budget.condition_of_part(child, partition)) for child in node.children]
+    decided = [condition for _, condition in conditions if condition is not None]
+    rest = [child for child, condition in conditions if condition is None]
+    if any(condition is False for condition in decided):
         return False, None
-    tests = [condition for condition in known if not isinstance(condition, bool)]
+    tests = [condition for condition in decided if not isinstance(condition, bool)]
     if not tests:
         return (True, None) if not rest else (None, all_of(rest))
     return tests[0] if len(tests) == 1 else AllOf(tests), all_of(rest) if rest else None
@@ -74,14 +74,14 @@ class _Budget:
     """The number of tests that a condition may still add; a shared node counts each time that it occurs."""
 
     def __init__(self) -> None:
-        self.left = _MOST_TESTS
+        self.remaining = _MOST_TESTS
 
     def condition_of_part(self, node: Node, partition: Constants) -> Condition | bool | None:
         """Return the condition of a node; if there is none, return None and leave the budget as it was."""
-        left = self.left
+        before = self.remaining
         condition = _condition(node, partition, self)
         if condition is None:
-            self.left = left
+            self.remaining = before
         return condition
 
 
@@ -90,8 +90,8 @@ def _condition(node: Node, partition: Constants, budget: _Budget) -> Condition |
         return node.value is True
     if isinstance(node, (And, Or)):
         return _joined(node, partition, budget)
-    budget.left -= 1
-    if budget.left < 0:
+    budget.remaining -= 1
+    if budget.remaining < 0:
         return None
     if isinstance(node, Leaf):
         if node.column.partition:
@@ -147,7 +147,7 @@ def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
         return Texts([(i.lo, i.lo_closed, i.hi, i.hi_closed) for i in intervals])  # type: ignore[misc]
     if scale_of(key_type) is not None:
         return Numbers(_whole(intervals)) if type_.precision <= WORD_DIGITS else None
-    ends = list(zip(*(places.tolist() for places in truth.ends_of(leaf.true, type_)), strict=True))
+    ends = list(zip(*(numbers.tolist() for numbers in truth.ends_of(leaf.true, type_)), strict=True))
     return _floats(ends) if key_type == "double" else Numbers(ends)
 
 
@@ -184,8 +184,8 @@ def _test_of_computed(node: Computed, column: Column) -> Test | None:
     true, raised = judge(node, {column.id: nothing}, 1)
     if raised[0]:
         return None
-    part = _part(node.expression, column) if node.true in (IS_TRUE, IS_FALSE) else None
-    return Test(column, partial(_of_computed, node), part, node.true == IS_FALSE, bool(true[0]))
+    search = _text_search(node.expression, column) if node.true in (IS_TRUE, IS_FALSE) else None
+    return Test(column, partial(_of_computed, node), search, node.true == IS_FALSE, bool(true[0]))
 
 
 def _of_computed(node: Computed, values: pa.Array) -> Mask | None:
@@ -194,7 +194,7 @@ def _of_computed(node: Computed, values: pa.Array) -> Mask | None:
     return None if raised.any() else true
 
 
-def _part(call: Expression, column: Column) -> Part | None:
+def _text_search(call: Expression, column: Column) -> Part | None:
     """Return the text search that a call does (startswith, endswith, contains, LIKE); None for others."""
     if not isinstance(call, Call) or call.name not in (*_SEARCHES, "like"):
         return None
@@ -205,5 +205,5 @@ def _part(call: Expression, column: Column) -> Part | None:
         return None
     if call.name in _SEARCHES:
         return Part(**{_SEARCHES[call.name]: text.encode()})
-    parts = patterns.like_parts(text, str(call.setting[0]))
-    return None if parts is None else Part(*(part.encode() for part in parts))
+    pieces = patterns.like_parts(text, str(call.setting[0]))
+    return None if pieces is None else Part(*(piece.encode() for piece in pieces))

@@ -55,9 +55,9 @@ class _RowGroups(Pruning):
         values = leaf.true.listed(MOST_VALUES) if may.any() else None
         if values is None:
             return may
-        left = np.flatnonzero(may)
+        candidates = np.flatnonzero(may)
         file = self._storage, self._layout, self._slice.path
-        may[left] = bloom_pruning.groups_with_any(*file, column, left.tolist(), values)
+        may[candidates] = bloom_pruning.groups_with_any(*file, column, candidates.tolist(), values)
         return may
 
     def partition(self, node: Leaf | Computed) -> tuple[Mask, Mask]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 else:
     truth = lazy("tailbit.index.predicate.truth")
 
-_Asked = tuple[int, Sought, Node]
+_Search = tuple[int, Sought, Node]
 """Number of a scan, its search over stored values, and the residual filter."""
 
 _TRUE = Constant(True)
@@ -78,8 +78,8 @@ def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None)
         EvaluationError: the answer for a visible row depends on an expression that raises there.
     """
     with one_look():
-        left, searches, polars = _prepared(storage, scans, by_polars)
-        return _found(storage, left, searches, polars)
+        narrowed, searches, polars = _prepared(storage, scans, by_polars)
+        return _matching_rows(storage, narrowed, searches, polars)
 
 
 def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
@@ -95,53 +95,59 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
         return _counted(storage, *_prepared(storage, scans, by_polars))
 
 
-def _counted(storage: Storage, left: list[Scan], searches: list[_Asked], polars: bool) -> int:
+def _counted(storage: Storage, narrowed: list[Scan], searches: list[_Search], polars: bool) -> int:
     """Return the number of matching rows of prepared scans."""
-    whole = {at: search for at, search, rest in searches if rest == _TRUE and not left[at].hidden}
+    whole = {
+        number: search for number, search, rest in searches if rest == _TRUE and not narrowed[number].hidden
+    }
     total = count_passing(storage, list(whole.values()), polars) if whole else None
     if total is not None:
-        left = [replace(scan, among=_NONE) if at in whole else scan for at, scan in enumerate(left)]
+        narrowed = [
+            replace(scan, among=_NONE) if number in whole else scan for number, scan in enumerate(narrowed)
+        ]
         searches = [scan for scan in searches if scan[0] not in whole]
-    return (total or 0) + sum(len(at) for at in _found(storage, left, searches, polars))
+    return (total or 0) + sum(
+        len(positions) for positions in _matching_rows(storage, narrowed, searches, polars)
+    )
 
 
 def _prepared(
     storage: Storage, scans: Sequence[Scan], by_polars: bool | None
-) -> tuple[list[Scan], list[_Asked], bool]:
+) -> tuple[list[Scan], list[_Search], bool]:
     """Prune the scans, and return them with the searches over stored values, and whether Polars does these.
 
     Searches are returned if they are quicker than decoding values, and with `by_polars` always.
     """
     if storage.remote:
         storage.look_at([storage.resolve(scan.slice_.path) for scan in scans])
-    left = list(at_once(storage, [partial(_narrowed, storage, scan) for scan in scans]))
+    narrowed = list(at_once(storage, [partial(_narrowed, storage, scan) for scan in scans]))
     if by_polars is False:
-        return left, [], False
-    asked = _searches(storage, left, bool(by_polars))
+        return narrowed, [], False
+    searches = _searches(storage, narrowed, bool(by_polars))
     size = values = 0
-    for at, search, _ in asked:
-        left[at] = _within(storage, left[at], search.groups)
-        columns = [column for column in columns_of(left[at].node) if not column.partition]
+    for number, search, _ in searches:
+        narrowed[number] = _within(storage, narrowed[number], search.groups)
+        columns = [column for column in columns_of(narrowed[number].node) if not column.partition]
         layout = open_layout(storage, search.slice_.path, search.slice_.size)
         sizes = measured(layout, search.slice_.path, columns, search.groups)
         size, values = size + sizes[0], values + sizes[1]
     quicker = quicker_by_mask if is_loaded() else quicker_tested
-    if by_polars or quicker(size, values, len(asked)):
-        return left, asked, True
+    if by_polars or quicker(size, values, len(searches)):
+        return narrowed, searches, True
     note_pages(size, values)
-    return left, asked if saves_by_mask(size, values, len(asked)) else [], False
+    return narrowed, searches if saves_by_mask(size, values, len(searches)) else [], False
 
 
-def _found(
-    storage: Storage, scans: Sequence[Scan], searches: Sequence[_Asked], polars: bool
+def _matching_rows(
+    storage: Storage, scans: Sequence[Scan], searches: Sequence[_Search], polars: bool
 ) -> list[Positions]:
     """Return the visible positions per scan; raises as `scan`."""
-    left = list(scans)
+    remaining = list(scans)
     passing_rows = find(storage, [search for _, search, _ in searches], polars)
-    for (at, _, rest), passing in zip(searches, passing_rows, strict=True):
+    for (number, _, rest), passing in zip(searches, passing_rows, strict=True):
         if passing is not None:
-            left[at] = replace(left[at], among=passing, groups=None, node=rest)
-    return [without(rows, by.hidden) for rows, by in zip(_judged(storage, left), scans, strict=True)]
+            remaining[number] = replace(remaining[number], among=passing, groups=None, node=rest)
+    return [without(rows, by.hidden) for rows, by in zip(_judged(storage, remaining), scans, strict=True)]
 
 
 def _narrowed(storage: Storage, scan: Scan) -> Scan:
@@ -159,13 +165,13 @@ def _within(storage: Storage, scan: Scan, groups: Sequence[int]) -> Scan:
     return replace(scan, among=scan.among[np.isin(layout.groups_of(scan.among), groups)])
 
 
-def _searches(storage: Storage, scans: Sequence[Scan], whatever: bool) -> list[_Asked]:
+def _searches(storage: Storage, scans: Sequence[Scan], whatever: bool) -> list[_Search]:
     """Return the searches over stored values, for those scans that have one.
 
     `whatever`: also search among few positions.
     """
     conditions: dict[tuple[object, ...], tuple[Condition | bool | None, Node | None]] = {}
-    out: list[_Asked] = []
+    out: list[_Search] = []
     for number, scan in enumerate(scans):
         layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
         columns = columns_of(scan.node)
@@ -199,7 +205,10 @@ def _judged(storage: Storage, scans: Sequence[Scan]) -> list[Positions]:
         if len(raising):
             truth.raise_error(scan.node, row, scan.slice_.partition, scan.slice_.path, int(raising[0]))
         hits_of_scans[number].append(hits)
-    return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in hits_of_scans]
+    return [
+        pieces_of_scan[0] if len(pieces_of_scan) == 1 else np.concatenate(pieces_of_scan)
+        for pieces_of_scan in hits_of_scans
+    ]
 
 
 def _work(storage: Storage, scans: Sequence[Scan]) -> Iterator[partial[_Judged]]:
@@ -211,13 +220,15 @@ def _work(storage: Storage, scans: Sequence[Scan]) -> Iterator[partial[_Judged]]
         positions = scan.among
         if scan.groups is not None:
             positions = open_layout(storage, scan.slice_.path, scan.slice_.size).positions(scan.groups)
-        for at, read in pieces(storage, scan.slice_, columns, positions):
-            yield partial(_piece, number, scan, at, read)
+        for positions_read, read in pieces(storage, scan.slice_, columns, positions):
+            yield partial(_piece, number, scan, positions_read, read)
 
 
-def _piece(number: int, scan: Scan, at: Positions, read: Callable[[bool], pa.Table], alone: bool) -> _Judged:
+def _piece(
+    number: int, scan: Scan, positions: Positions, read: Callable[[bool], pa.Table], alone: bool
+) -> _Judged:
     table = read(alone)
     true, open_ = truth.judged(scan.node, table, scan.slice_.partition)
-    raising = at[:0] if open_ is None else without(at[open_], scan.hidden)
-    row = table.slice(int(np.searchsorted(at, raising[0])), 1) if len(raising) else table.slice(0, 0)
-    return number, at[true], raising, row
+    raising = positions[:0] if open_ is None else without(positions[open_], scan.hidden)
+    row = table.slice(int(np.searchsorted(positions, raising[0])), 1) if len(raising) else table.slice(0, 0)
+    return number, positions[true], raising, row

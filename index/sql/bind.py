@@ -43,7 +43,7 @@ from tailbit.index.sql.expressions import ExpressionReader, chain, connective_of
 from tailbit.index.sql.operands import OperandReader, bare
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
-from tailbit.index.sql.syntax.tree import Alike, Listed, Tree, left, right
+from tailbit.index.sql.syntax.tree import Alike, Listed, Tree, first_of, second_of
 from tailbit.index.values.casts import cast_all
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import (
@@ -84,11 +84,11 @@ def bind(
     """
     if may_ask_for_present(text):
         return _bound(text, schema, zone, clock(), table)
-    return _kept(text, SameSchema(schema), zone, table)
+    return _cached(text, SameSchema(schema), zone, table)
 
 
 @lru_cache(maxsize=512)
-def _kept(text: str, key: SameSchema, zone: str, table: str) -> Node:
+def _cached(text: str, key: SameSchema, zone: str, table: str) -> Node:
     return _bound(text, key.schema, zone, 0, table)
 
 
@@ -124,10 +124,10 @@ class ConditionReader:
         self.expressions = ExpressionReader(operands, zone, now)
         self.lists = ConstantLists(operands, self.expressions.read)
         self.kinds: dict[str, Callable[[Tree], Node]] = {
-            "parenthesis": lambda e: self.node(left(e)),
-            "and": lambda e: all_of(self.node(part) for part in chain(e)),
-            "or": lambda e: any_of(self.node(part) for part in chain(e)),
-            "not": lambda e: negate(self.node(left(e))),
+            "parenthesis": lambda e: self.node(first_of(e)),
+            "and": lambda e: all_of(self.node(operand) for operand in chain(e)),
+            "or": lambda e: any_of(self.node(operand) for operand in chain(e)),
+            "not": lambda e: negate(self.node(first_of(e))),
             "compare": self._comparison,
             "is": lambda e: _negated(e, self.is_condition(e)),
             "in": lambda e: _negated(e, self.membership(e)),
@@ -153,12 +153,12 @@ class ConditionReader:
     def _comparison(self, e: Tree) -> Node:
         if self.expressions.intervals.compares(e):
             return self.condition(self.expressions.read(e), e)
-        a, b = self.expressions.read(left(e)), self.expressions.read(right(e))
+        a, b = self.expressions.read(first_of(e)), self.expressions.read(second_of(e))
         alone = is_null_alone(a, b) if e.text == "<=>" else None
         if alone is None:
             return self.compare(e, a, e.text, b)
-        asked = alone.args[0] if isinstance(alone, Call) else alone
-        return leaf_of_null(asked.column) if isinstance(asked, Ref) else self.condition(alone, e)
+        argument = alone.args[0] if isinstance(alone, Call) else alone
+        return leaf_of_null(argument.column) if isinstance(argument, Ref) else self.condition(alone, e)
 
     def condition(self, expression: Expression, e: Tree) -> Node:
         """Convert an expression to a condition."""
@@ -213,7 +213,7 @@ class ConditionReader:
 
         Spark does not pad CHAR in BETWEEN.
         """
-        value, low, high = (self.expressions.read(part) for part in (left(e), *e.items))
+        value, low, high = (self.expressions.read(operand) for operand in (first_of(e), *e.items))
         with self.operands.refusing(e):
             value = asked_twice(value)
         if any(isinstance(bound, Ref) and bound.column.type.char_length for bound in (low, high)):
@@ -224,7 +224,7 @@ class ConditionReader:
 
     def membership(self, e: Tree) -> Node:
         """Convert IN: of a column and constants by value sets, else as an expression."""
-        subject = self.expressions.read(left(e))
+        subject = self.expressions.read(first_of(e))
         assert isinstance(e.items, Listed)
         listed = None if not isinstance(subject, Ref) else self.lists.constants(e.items)
         if listed is None or not isinstance(subject, Ref):
@@ -246,7 +246,7 @@ class ConditionReader:
 
         The NOT of IS NOT is left to the caller.
         """
-        subject = bare(left(e))
+        subject = bare(first_of(e))
         if e.text in ("TRUE", "FALSE"):
             truth = self.node(subject)
             return is_true(truth if e.text == "TRUE" else negate(truth))
@@ -263,22 +263,22 @@ class ConditionReader:
 
     def like(self, e: Tree) -> Node:
         """Convert LIKE, ILIKE or RLIKE: LIKE to a range of texts if the pattern is a text or a prefix."""
-        value, patterns = self.expressions.read(left(e)), patterns_of(e)
+        value, patterns = self.expressions.read(first_of(e)), patterns_of(e)
         if len(patterns) > 1 and isinstance(value, Call):
             return self.condition(self.expressions.read(e), e)
-        parts = [_negated(e, self._like(e, value, pattern)) for pattern in patterns]
-        return all_of(parts) if connective_of(e) == "and" else any_of(parts)
+        nodes = [_negated(e, self._like(e, value, pattern)) for pattern in patterns]
+        return all_of(nodes) if connective_of(e) == "and" else any_of(nodes)
 
     def _like(self, e: Tree, value: Expression, pattern: Tree) -> Node:
-        wanted, escape = self.expressions.read(pattern), self.expressions.escape_of(e)
+        pattern_value, escape = self.expressions.read(pattern), self.expressions.escape_of(e)
         with self.operands.refusing(e):
             self.expressions.checked(value, e)
-            expression = self.expressions.one_like(value, wanted, e.text, escape)
+            expression = self.expressions.one_like(value, pattern_value, e.text, escape)
         plain = isinstance(value, Ref) and value.column.type.name == "string" and e.text == "LIKE"
-        if not plain or not isinstance(wanted, Literal) or not isinstance(wanted.value, bytes):
+        if not plain or not isinstance(pattern_value, Literal) or not isinstance(pattern_value.value, bytes):
             return self.condition(expression, e)
         assert isinstance(value, Ref)
-        leaf = leaf_of_like(value.column, wanted.value.decode(), escape, show(expression))
+        leaf = leaf_of_like(value.column, pattern_value.value.decode(), escape, show(expression))
         return leaf or self.condition(expression, e)
 
 
@@ -333,7 +333,7 @@ class ConstantLists:
             return [Constants(STRING, [text.encode() for text in texts])]
         if written is not None and written.kind == "number":
             return numbers(texts, written.negative)
-        inner = self._of(left(item), texts) if item.kind == "cast" else None
+        inner = self._of(first_of(item), texts) if item.kind == "cast" else None
         if inner is None:
             return None
         to = self._operands.cast_to(item)

@@ -13,7 +13,7 @@ from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEME
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader, bare
 from tailbit.index.sql.syntax.tokens import TYPED
-from tailbit.index.sql.syntax.tree import Tree, left, right
+from tailbit.index.sql.syntax.tree import Tree, first_of, second_of
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import (
     BOOLEAN,
@@ -51,9 +51,9 @@ class ExpressionReader:
         self.pieces = PieceReader(self.builder, self._arg)
         self.nested = NestedReader(operands, self.builder, self.read)
         self.kinds: dict[str, Callable[[Tree], Expression]] = {
-            "parenthesis": lambda e: self.read(left(e)),
-            "negative": lambda e: self.builder.negative(self._arg(left(e))),
-            "invert": lambda e: self.builder.turned(self._arg(left(e))),
+            "parenthesis": lambda e: self.read(first_of(e)),
+            "negative": lambda e: self.builder.negative(self._arg(first_of(e))),
+            "invert": lambda e: self.builder.turned(self._arg(first_of(e))),
             "arithmetic": self._arithmetic,
             "compare": self._compared,
             "cast": self._cast,
@@ -61,11 +61,11 @@ class ExpressionReader:
             **dict.fromkeys(("column", "field"), self.nested.named),
             "element": lambda e: self.pieces.element(e) or self.nested.element(e),
             "case": self._case,
-            "extract": lambda e: calls.extracted(self.builder, e.text, self._arg(left(e))),
+            "extract": lambda e: calls.extracted(self.builder, e.text, self._arg(first_of(e))),
             "trim": self._trim,
-            "and": lambda e: self.builder.connect("and", [self.read(part) for part in chain(e)]),
-            "or": lambda e: self.builder.connect("or", [self.read(part) for part in chain(e)]),
-            "not": lambda e: self.builder.negate(self.read(left(e))),
+            "and": lambda e: self.builder.connect("and", [self.read(operand) for operand in chain(e)]),
+            "or": lambda e: self.builder.connect("or", [self.read(operand) for operand in chain(e)]),
+            "not": lambda e: self.builder.negate(self.read(first_of(e))),
             "is": lambda e: self._negated(e, self._is(e)),
             "in": lambda e: self._negated(e, self._in(e)),
             "between": lambda e: self._negated(e, self._between(e)),
@@ -101,7 +101,7 @@ class ExpressionReader:
 
     def _cast(self, e: Tree) -> Expression:
         try:
-            return self.builder.cast(self._arg(left(e)), self.operands.cast_to(e), e.text == "TRY_CAST")
+            return self.builder.cast(self._arg(first_of(e)), self.operands.cast_to(e), e.text == "TRY_CAST")
         except SparkRaises as wrong:
             if e.text not in TYPED:
                 raise
@@ -111,7 +111,7 @@ class ExpressionReader:
         name = e.text.lower()
         if self.intervals.takes_unit(name, e):
             return self.intervals.by_unit(name, e)
-        if (piece := self.pieces.asked(name, e)) is not None:
+        if (piece := self.pieces.read_call(name, e)) is not None:
             return piece
         if name in OVER_ELEMENTS:
             return self.nested.over_elements(name, e)
@@ -121,8 +121,8 @@ class ExpressionReader:
         if name == "equal_null" and len(e.items) == 2 and (alone := self._null_alone(*e.items)) is not None:
             return alone
         # Of the first argument of nvl2, whatever its type, only whether it is NULL is asked.
-        asked = e.items[:1] if name == "nvl2" else ()
-        args = [*map(self.read, asked), *map(self._arg, e.items[len(asked) :])]
+        conditions = e.items[:1] if name == "nvl2" else ()
+        args = [*map(self.read, conditions), *map(self._arg, e.items[len(conditions) :])]
         if name in ("nullif", "equal_null") and len(args) == 2:
             self._check_padding(args[0], args[1], e)
         return calls.function(self.builder, name, args)
@@ -133,14 +133,14 @@ class ExpressionReader:
         moved = self.intervals.moved(e.text, e)
         if moved is not None:
             return moved
-        sides = [self._arg(left(e)), self._arg(right(e))]
+        sides = [self._arg(first_of(e)), self._arg(second_of(e))]
         if e.text == "||":
             return calls.function(self.builder, "concat", sides)
         return self.builder.arithmetic(e.text.lower(), *sides)
 
     def _trim(self, e: Tree) -> Expression:
         characters = None if e.second is None else self._arg(e.second)
-        return calls.strip(self.builder, e.text.lower(), self._arg(left(e)), characters)
+        return calls.strip(self.builder, e.text.lower(), self._arg(first_of(e)), characters)
 
     def _case(self, e: Tree) -> Expression:
         pairs, subject = [], None if e.first is None else self._arg(e.first)
@@ -156,30 +156,30 @@ class ExpressionReader:
 
     def _is(self, e: Tree) -> Expression:
         if e.text == "NULL":
-            return is_null(self.read(left(e)))
-        truth = self.builder.truth(self._arg(left(e)))
+            return is_null(self.read(first_of(e)))
+        truth = self.builder.truth(self._arg(first_of(e)))
         if e.text == "UNKNOWN":
             return is_null(truth)
         return self.builder.compare("<=>", truth, Literal(BOOLEAN, e.text == "TRUE", True))
 
     def _in(self, e: Tree) -> Expression:
-        subject = self._arg(left(e))
+        subject = self._arg(first_of(e))
         items = [self._arg(item) for item in e.items]
         for item in items:
             self._check_padding(subject, item, e)
         return self.builder.one_of(subject, items)
 
     def _between(self, e: Tree) -> Expression:
-        value = asked_twice(self._arg(left(e)))
+        value = asked_twice(self._arg(first_of(e)))
         bounds = zip((">=", "<="), e.items, strict=True)
         return self.builder.connect("and", [self._compare(op, value, self._arg(b), e) for op, b in bounds])
 
     def _compared(self, e: Tree) -> Expression:
         if self.intervals.compares(e):
             return self.intervals.compared(e)
-        if e.text == "<=>" and (alone := self._null_alone(left(e), right(e))) is not None:
+        if e.text == "<=>" and (alone := self._null_alone(first_of(e), second_of(e))) is not None:
             return alone
-        return self._compare(e.text, self._arg(left(e)), self._arg(right(e)), e)
+        return self._compare(e.text, self._arg(first_of(e)), self._arg(second_of(e)), e)
 
     def _null_alone(self, a: Tree, b: Tree) -> Expression | None:
         """Return a null-safe comparison with NULL as IS NULL; None for another comparison."""
@@ -212,10 +212,10 @@ class ExpressionReader:
 
     def like(self, e: Tree) -> Expression:
         """Convert LIKE, ILIKE or RLIKE, with ESCAPE, ANY, ALL and NOT."""
-        value, escape = self._arg(left(e)), self.escape_of(e)
+        value, escape = self._arg(first_of(e)), self.escape_of(e)
         matches = [self.one_like(value, self._arg(pattern), e.text, escape) for pattern in patterns_of(e)]
-        parts = [self._negated(e, part) for part in matches]
-        return parts[0] if len(parts) == 1 else self.builder.connect(connective_of(e), parts)
+        conditions = [self._negated(e, match) for match in matches]
+        return conditions[0] if len(conditions) == 1 else self.builder.connect(connective_of(e), conditions)
 
     def one_like(self, value: Expression, pattern: Expression, name: str, escape: str) -> Expression:
         """Convert the match of a value with a single pattern; `name`: LIKE, ILIKE or RLIKE."""
@@ -254,7 +254,7 @@ def chain(e: Tree) -> Iterator[Tree]:
             yield whole
 
 
-_ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
+_OF_PIECES = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
 """Functions that may be applied to split(...), with the number of further arguments."""
 
 
@@ -264,22 +264,22 @@ class PieceReader:
     def __init__(self, builder: Builder, arg: Callable[[Tree], Expression]) -> None:
         self.builder, self.arg = builder, arg
 
-    def asked(self, name: str, e: Tree) -> Expression | None:
+    def read_call(self, name: str, e: Tree) -> Expression | None:
         """Convert a function of split(...) to an expression; None for other functions."""
-        split = self._split(e.items[0]) if name in _ASKED and e.items else None
+        split = self._split(e.items[0]) if name in _OF_PIECES and e.items else None
         if split is None:
             return None
         more = [self.arg(arg) for arg in e.items[1:]]
-        if len(more) != _ASKED[name]:
-            raise NotRead(f"{name} takes {1 + _ASKED[name]} arguments, not {1 + len(more)}")
+        if len(more) != _OF_PIECES[name]:
+            raise NotRead(f"{name} takes {1 + _OF_PIECES[name]} arguments, not {1 + len(more)}")
         if not more:
             return calls.pieces(self.builder, split)
         return calls.piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
 
     def element(self, e: Tree) -> Expression | None:
         """Return the expression of split(...)[n]; None for other nodes."""
-        split = self._split(left(e))
-        return None if split is None else calls.piece(self.builder, split, self.arg(right(e)))
+        split = self._split(first_of(e))
+        return None if split is None else calls.piece(self.builder, split, self.arg(second_of(e)))
 
     def _split(self, e: Tree) -> list[Expression] | None:
         if e.kind != "call" or e.text.lower() != "split":
@@ -322,7 +322,7 @@ class NestedReader:
 
     def element(self, e: Tree) -> Expression:
         """Return `value[key]`."""
-        return nested.extracted(self.builder, self.read(left(e)), self.read(right(e)))
+        return nested.extracted(self.builder, self.read(first_of(e)), self.read(second_of(e)))
 
     def over_elements(self, name: str, e: Tree) -> Expression:
         """Return `exists(array, x -> condition)` or `forall`."""
@@ -337,7 +337,7 @@ class NestedReader:
         element = nested.variable(condition.names[0], len(self.elements), nested.element_of(name, array))
         self.elements.append(element)
         try:
-            body = self.read(left(condition))
+            body = self.read(first_of(condition))
         finally:
             self.elements.pop()
         return nested.over_elements(self.builder, name, array, element, body)
@@ -358,16 +358,16 @@ class IntervalReader:
         """Return a date or time plus or minus an interval; None if there is no interval."""
         if op not in "+-":
             return None
-        if (span := self.operands.interval(right(e))) is not None:
+        if (span := self.operands.interval(second_of(e))) is not None:
             span = span if op == "+" else span.negative()
-            return times.later(self.builder, self.arg(left(e)), span.unit, span.count)
-        if op == "+" and (span := self.operands.interval(left(e))) is not None:
-            return times.later(self.builder, self.arg(right(e)), span.unit, span.count)
+            return times.later(self.builder, self.arg(first_of(e)), span.unit, span.count)
+        if op == "+" and (span := self.operands.interval(first_of(e))) is not None:
+            return times.later(self.builder, self.arg(second_of(e)), span.unit, span.count)
         return None
 
     def compares(self, e: Tree) -> bool:
         """Return whether a comparison compares a difference with an interval."""
-        sides = bare(left(e)), bare(right(e))
+        sides = bare(first_of(e)), bare(second_of(e))
         return any(
             side.text == "-" and side.kind == "arithmetic" and self.operands.interval(other) is not None
             for side, other in (sides, sides[::-1])
@@ -375,16 +375,22 @@ class IntervalReader:
 
     def compared(self, e: Tree) -> Expression:
         """Compare a difference of two times with an interval."""
-        subtraction, span, op = bare(left(e)), self.operands.interval(right(e)), e.text
+        subtraction, span, op = bare(first_of(e)), self.operands.interval(second_of(e)), e.text
         if span is None:
-            subtraction, span, op = bare(right(e)), self.operands.interval(left(e)), MIRRORED.get(op, op)
+            subtraction, span, op = (
+                bare(second_of(e)),
+                self.operands.interval(first_of(e)),
+                MIRRORED.get(op, op),
+            )
         assert span is not None
-        apart = times.difference(self.builder, self.arg(left(subtraction)), self.arg(right(subtraction)))
+        apart = times.difference(
+            self.builder, self.arg(first_of(subtraction)), self.arg(second_of(subtraction))
+        )
         if span.micros is None:
             reason = "a difference of times does not compare with an INTERVAL of months"
             raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"), "Write it in days.")
-        wanted = Literal(LONG, span.micros)
-        return self.builder.compare(op, apart, wanted)
+        micros = Literal(LONG, span.micros)
+        return self.builder.compare(op, apart, micros)
 
     def takes_unit(self, name: str, e: Tree) -> bool:
         """Return whether a call starts with a unit of time, as `dateadd(DAY, 7, dt)` does."""

@@ -70,8 +70,8 @@ def _asked_of(node: Node, column: Column) -> Node | None:
         return Leaf(column, true, true.inverse(), f"{column.label}, as it is generated: {node.text}")
     if not isinstance(node, (And, Or)):
         return None
-    parts = [_asked_of(child, column) for child in node.children]
-    known = tuple(part for part in parts if part is not None)
+    conditions = [_asked_of(child, column) for child in node.children]
+    on_column = tuple(condition for condition in conditions if condition is not None)
     if isinstance(node, Or):
-        return Or(known) if len(known) == len(parts) else None
-    return And(known) if known else None
+        return Or(on_column) if len(on_column) == len(conditions) else None
+    return And(on_column) if on_column else None

@@ -50,11 +50,11 @@ def group_key(text: str, schema: Schema, zone: str, table: str) -> Column:
     """
     if may_ask_for_present(text):
         return _bound(text, schema, zone, table, micros_now())
-    return _kept(text, SameSchema(schema), zone, table)
+    return _cached(text, SameSchema(schema), zone, table)
 
 
 @lru_cache(maxsize=512)
-def _kept(text: str, key: SameSchema, zone: str, table: str) -> Column:
+def _cached(text: str, key: SameSchema, zone: str, table: str) -> Column:
     return _bound(text, key.schema, zone, table, 0)
 
 
@@ -103,5 +103,5 @@ def with_definition(column: Column, definitions: Iterable[Definition], schema: S
         return column
     alone = [d for d in definitions if len(d.terms) == 1 and not d.is_of_column]
     terms = [term for term in indexed_columns_of(alone, schema) if isinstance(term, IndexedTerm)]
-    held = rising.term_of(column.expression, terms)
-    return column if held is None else indexed_term(held.id, column.label, column.expression)
+    matching = rising.term_of(column.expression, terms)
+    return column if matching is None else indexed_term(matching.id, column.label, column.expression)

@@ -10,7 +10,7 @@ from tailbit.base.errors import ColumnTypeError, UnknownColumnError
 from tailbit.base.lazy import lazy
 from tailbit.index.model import key_type_of_column
 from tailbit.index.sql.refusals import INSTEAD, cast_instead, of_name, placed, refuse
-from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, left, right
+from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, first_of, second_of
 from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal, NotRead
 from tailbit.tables.model import Column, DataType
@@ -57,24 +57,24 @@ class OperandReader:
         self.zone = zone
         self.table = table
 
-    def refuse(self, reason: str, at: Tree | None = None, hint: str | None = None) -> NoReturn:
+    def refuse(self, reason: str, expression: Tree | None = None, hint: str | None = None) -> NoReturn:
         """Raise a PredicateError at the place of an expression."""
-        refuse(self.text, reason, None if at is None else at.start, hint)
+        refuse(self.text, reason, None if expression is None else expression.start, hint)
 
     @contextmanager
-    def refusing(self, at: Tree, hint: str | None = None) -> Iterator[None]:
+    def refusing(self, expression: Tree, hint: str | None = None) -> Iterator[None]:
         """Turn errors about an unsupported or invalid expression into a PredicateError with its place."""
         try:
             yield
         except NotRead as wrong:
-            self.refuse(str(wrong), at, wrong.hint or hint)
+            self.refuse(str(wrong), expression, wrong.hint or hint)
         except (ValueError, OverflowError) as wrong:
-            self.refuse(str(wrong), at, hint)
+            self.refuse(str(wrong), expression, hint)
 
     def read(self, node: Tree) -> Operand:
         """Return a column or a typed constant."""
         if node.kind == "parenthesis":
-            return self.read(left(node))
+            return self.read(first_of(node))
         if node.kind == "column":
             return self.column(node)[0]
         if node.constant is not None:
@@ -150,7 +150,7 @@ class OperandReader:
 
     def cast_to(self, node: Tree) -> DataType:
         """Return the target type of a cast; `node`: of kind cast."""
-        type_ = right(node)
+        type_ = second_of(node)
         sizes = [size.constant for size in type_.items if size.constant is not None]
         if type_.text in ("DECIMAL", "DEC", "NUMERIC"):
             texts = [c.text.lstrip("0") or "0" for c in sizes if c.text.isdigit()]
@@ -170,5 +170,5 @@ class OperandReader:
 def bare(node: Tree) -> Tree:
     """Strip the parentheses around an expression."""
     while node.kind == "parenthesis":
-        node = left(node)
+        node = first_of(node)
     return node

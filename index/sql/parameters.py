@@ -95,10 +95,10 @@ def _named(text: str, colon: Token, ahead: Token, values: Sequence[str] | Mappin
 def _check_all_used(text: str, values: Sequence[str] | Mapping[str, str], markers: Sequence[_Marker]) -> None:
     if isinstance(values, Mapping):
         names = {marker.name for marker in markers}
-        left = next((name for name in values if name not in names), None)
-        if left is not None:
-            hint = f"Write :{left} where the value belongs, or leave the value out."
-            refuse(text, f"a value is given for :{left}, which is not in the condition", None, hint)
+        unused = next((name for name in values if name not in names), None)
+        if unused is not None:
+            hint = f"Write :{unused} where the value belongs, or leave the value out."
+            refuse(text, f"a value is given for :{unused}, which is not in the condition", None, hint)
     elif len(values) != len(markers):
         given = counted(len(values), "value")
         reason = f"the number of values differs from the number of ?: {given} for {len(markers)} ?"

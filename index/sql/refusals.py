@@ -65,7 +65,7 @@ _BY_ERROR = {
 """What to write instead, by the name that Spark gives an error."""
 
 
-def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
+def refuse(text: str, reason: str, index: int | None = None, hint: str | None = None) -> NoReturn:
     """Raise a PredicateError with the place in the text (characters from 1) and what to write instead.
 
     The fields `at` and `bare` of the error are the place and the reason without the place, for a text that is
@@ -76,9 +76,9 @@ def refuse(text: str, reason: str, at: int | None = None, hint: str | None = Non
     )
     if hint and "||" in text and " in Spark)" in reason:
         hint = f"{hint} To join conditions write OR: || joins texts."
-    place = "" if at is None else placed(text, at)
+    place = "" if index is None else placed(text, index)
     fields: dict[str, Any] = {"hint": hint} if hint else {}
-    raise PredicateError(predicate=text, reason=f"{reason}{place}", at=at or 0, bare=reason, **fields)
+    raise PredicateError(predicate=text, reason=f"{reason}{place}", at=index or 0, bare=reason, **fields)
 
 
 _OTHER_TYPES = {

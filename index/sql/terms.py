@@ -114,7 +114,7 @@ def _is_zoned(term: Term, schema: Schema) -> bool:
     return here is not None and there is not None and key_of(here) != key_of(there)
 
 
-def value_type(text: str, expression: Expression, hint: str, at: int | None = None) -> str:
+def value_type(text: str, expression: Expression, hint: str, index: int | None = None) -> str:
     """Return the key type of an expression's values.
 
     Raises:
@@ -123,7 +123,7 @@ def value_type(text: str, expression: Expression, hint: str, at: int | None = No
     try:
         return key_type_of(expression.type)
     except ColumnTypeError as wrong:
-        refuse(text, f"its values are of type {expression.type.sql}: {wrong.fields['reason']}", at, hint)
+        refuse(text, f"its values are of type {expression.type.sql}: {wrong.fields['reason']}", index, hint)
 
 
 def indexed_columns_of(definitions: Iterable[Definition], schema: Schema) -> list[Column]:
@@ -149,9 +149,9 @@ def kept_columns(definition: Definition, schema: Schema) -> tuple[Column, ...]:
     Columns are returned whatever their types are now. A definition without terms is of all columns, and of
     the fields of structs.
     """
-    wanted = {column.id for term in definition.terms if term.is_column for column in term.columns}
+    column_ids = {column.id for term in definition.terms if term.is_column for column in term.columns}
     present = (column for column in every_column(schema) if not column.partition)
-    columns = (column for column in present if not definition.terms or column.id in wanted)
+    columns = (column for column in present if not definition.terms or column.id in column_ids)
     return (*columns, *kept_expressions(definition, schema))
 
 
@@ -173,11 +173,15 @@ def _column_of(id_: str, terms: Sequence[Term], key: SameSchema) -> Column | Non
     if [column.id for term in terms for column in term.columns] == [id_]:
         return present.get(id_)
     expressions = [_bound_again(term, key.schema, present) for term in terms]
-    known = [expression for expression in expressions if expression is not None]
-    if len(known) < len(terms):
+    readable = [expression for expression in expressions if expression is not None]
+    if len(readable) < len(terms):
         return None
     texts = [term.text for term in terms]
-    return indexed_term(id_, texts[0], known[0]) if len(known) == 1 else indexed_tuple(id_, texts, known)
+    return (
+        indexed_term(id_, texts[0], readable[0])
+        if len(readable) == 1
+        else indexed_tuple(id_, texts, readable)
+    )
 
 
 def _bound_again(term: Term, schema: Schema, present: Mapping[str, Column]) -> Expression | None:
@@ -276,15 +280,15 @@ class _OldNames(Schema):
 
     known: Mapping[tuple[str, ...], Column] = field(default_factory=dict)
 
-    def reach(self, parts: Sequence[str]) -> tuple[Column, tuple[str, ...]]:
+    def reach(self, names: Sequence[str]) -> tuple[Column, tuple[str, ...]]:
         """Return the column of the first parts of a name, and the parts behind it."""
         for first in (0, 1):
-            for end in range(len(parts), first, -1):
-                column = self.known.get(_lower(parts[first:end]))
+            for end in range(len(names), first, -1):
+                column = self.known.get(_lower(names[first:end]))
                 if column is not None:
-                    return column, tuple(parts[end:])
-        return super().reach(parts)
+                    return column, tuple(names[end:])
+        return super().reach(names)
 
 
-def _lower(parts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part.lower() for part in parts)
+def _lower(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)

@@ -60,7 +60,7 @@ def number_of(paths: Iterable[str]) -> int:
     return number
 
 
-def held(number: int) -> str:
+def hash_text(number: int) -> str:
     """Return the hash as the ledger writes it."""
     return f"{number:016x}"
 
@@ -76,7 +76,7 @@ def check_files(paths: Iterable[str], ledger: Ledger | None, number: int) -> Non
     strange = next((path for path in paths if not is_own(path)), None)
     if strange is not None:
         raise MalformedLogError(file="_delta_log", reason=f"{strange!r} is no file of an index")
-    if ledger is not None and ledger.held and ledger.held != held(number):
+    if ledger is not None and ledger.held and ledger.held != hash_text(number):
         raise MalformedLogError(file="_delta_log", reason="it names other files than were committed")
 
 
@@ -215,7 +215,7 @@ class IndexState:
 
     def held_after(self, added: Sequence[IndexFile], removed: Iterable[str]) -> str:
         """Return the ledger's hash of the files that are live after adding and removing the given files."""
-        return held(self._number ^ number_of({file.path for file in added}) ^ number_of(set(removed)))
+        return hash_text(self._number ^ number_of({file.path for file in added}) ^ number_of(set(removed)))
 
     def _swap(self, added: Iterable[IndexFile], removed: Iterable[str]) -> None:
         for path in removed:
@@ -282,8 +282,8 @@ class MovingState(IndexState):
         elif FILES in self._readers:
             self.recorded.extend(records)
 
-    def _renew(self, known: Iterable[Kind[Any]], added: Sequence[IndexFile], removed: Sequence[str]) -> None:
-        for kind in list(known):
+    def _renew(self, kinds: Iterable[Kind[Any]], added: Sequence[IndexFile], removed: Sequence[str]) -> None:
+        for kind in list(kinds):
             renewed = kind.renewed(self._readers[kind], self, added, removed)
             if renewed is None:
                 del self._readers[kind]

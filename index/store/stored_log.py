@@ -166,9 +166,13 @@ class StoredCheckpoints:
         others = _actions(pc.filter(older, pc.invert(is_file)))
         state = {_subject(action): action for action in others} | newer
         properties = self._properties(state)
-        kept = now_ms() - _interval(properties["delta.deletedFileRetentionDuration"])
-        actions = [a for a in state.values() if "remove" not in a or a["remove"]["deletionTimestamp"] > kept]
-        files = _still_named(pc.filter(older, is_file), newer, kept)
+        retained_since = now_ms() - _interval(properties["delta.deletedFileRetentionDuration"])
+        actions = [
+            a
+            for a in state.values()
+            if "remove" not in a or a["remove"]["deletionTimestamp"] > retained_since
+        ]
+        files = _still_named(pc.filter(older, is_file), newer, retained_since)
         self.put(version, pa.concat_tables([files, rows_of(actions)]))
         fault_point(Fault.LOG_CHECKPOINT_HALF_WRITTEN)
         clock_ms = self._storage.clock_ms()
@@ -271,14 +275,14 @@ def _paths(rows: pa.Table) -> pa.Array:
     return pc.coalesce(*(in_one(rows[name]).field("path") for name in ("add", "remove")))
 
 
-def _still_named(rows: pa.Table, newer: Mapping[tuple[str, str], Action], kept: int) -> pa.Table:
-    """Return the rows of files that no newer action names, without tombstones from `kept` (ms) and before.
+def _still_named(rows: pa.Table, newer: Mapping[tuple[str, str], Action], retained_since: int) -> pa.Table:
+    """Return the rows of files that no newer action names, without tombstones past the retention.
 
     Cost: vectorised, since a log keeps thousands of tombstones.
     """
     named = arrow_array([key for name, key in newer if name == "file"], pa.string())
     removed = in_one(rows["remove"]).field("deletionTimestamp")
-    fresh = filled(pc.greater(removed, arrow_scalar(kept, pa.int64())), True)
+    fresh = filled(pc.greater(removed, arrow_scalar(retained_since, pa.int64())), True)
     return pc.filter(rows, pc.and_(fresh, pc.invert(pc.is_in(_paths(rows), value_set=named))))
 
 

@@ -41,7 +41,7 @@ from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_sto
 from tailbit.tables.table import Table
 
 
-class _Known(NamedTuple):
+class _Loaded(NamedTuple):
     """A version of an index that this process has loaded; `seen`: stat of the version's commit file."""
 
     version: Version
@@ -50,7 +50,7 @@ class _Known(NamedTuple):
     seen: object
 
     @classmethod
-    def at(cls, version: Version, log: Table, state: MovingState) -> _Known:
+    def of_version(cls, version: Version, log: Table, state: MovingState) -> _Loaded:
         return cls(version, log, state, log.fingerprint_stat(version))
 
 
@@ -69,7 +69,7 @@ class MetadataTable:
         self.lock = threading.RLock()
         self.kinds = kinds
         self._mended: list[str] = []
-        self._now: _Known
+        self._now: _Loaded
         self._load(log)
 
     @classmethod
@@ -154,7 +154,7 @@ class MetadataTable:
             return True
         added = [_index_file(c.new) for c in changes.slices if c.new is not None]
         self._moving().extend(added, [c.path for c in changes.slices if c.new is None])
-        self._now = _Known.at(head, now.log, now.state)
+        self._now = _Loaded.of_version(head, now.log, now.state)
         return True
 
     @property
@@ -212,15 +212,15 @@ class MetadataTable:
         ledger = ledger or state.ledger
         if ledger is None and settings is None:
             settings = state.settings
-        mine: Sequence[FileRecord] | pa.Table
-        mine = stamped_rows(records, seq) if isinstance(records, pa.Table) else stamped(records, seq)
-        written = [*files, *self._write_files(mine)]
+        own_records: Sequence[FileRecord] | pa.Table
+        own_records = stamped_rows(records, seq) if isinstance(records, pa.Table) else stamped(records, seq)
+        written = [*files, *self._write_files(own_records)]
         ledger = None if ledger is None else replace(ledger, seq=seq, held=state.held_after(written, removes))
         heads, replaced = self._write_heads(ledger, settings, seq)
         added, gone = [*written, *heads], [*removes, *replaced]
         arguments = self.version, state.index_id, seq, added, [state.files[path] for path in gone]
         self._write(partial(self._writer.commit, *arguments, data_change=data_change))
-        self._moving().note(added, gone, mine, ledger, settings or state.settings, seq)
+        self._moving().note(added, gone, own_records, ledger, settings or state.settings, seq)
         self._stand_at_next()
 
     def _moving(self) -> MovingState:
@@ -236,7 +236,7 @@ class MetadataTable:
 
         Every `LOG_CHECKPOINT_EVERY`-th version gets a log checkpoint.
         """
-        self._now = _Known.at(self.version + 1, self.log, self._now.state)
+        self._now = _Loaded.of_version(self.version + 1, self.log, self._now.state)
         if self.version % LOG_CHECKPOINT_EVERY == 0:
             self.checkpoint_log()
 
@@ -267,7 +267,7 @@ class MetadataTable:
         _refuse_blank(snapshot.blank_commits)
         state = MovingState(self.storage, self.path, map(_index_file, snapshot.files), self.kinds, self.lock)
         self._writer = StoredLog(self.storage, self.path, self.kinds.table_schema())
-        self._now = _Known.at(snapshot.version, log, state)
+        self._now = _Loaded.of_version(snapshot.version, log, state)
 
     def _newest(self, log: Table) -> tuple[Table, Snapshot]:
         """Return the newest snapshot.

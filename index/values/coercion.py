@@ -33,16 +33,16 @@ MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", 
 """Comparison operators with both sides swapped."""
 
 
-def compared_type(left: DataType | Literal, right: DataType | Literal) -> DataType | None:
+def compared_type(lhs: DataType | Literal, rhs: DataType | Literal) -> DataType | None:
     """Return the type in which `left op right` is compared; None if Spark raises.
 
     A constant is passed as a `Literal`, since its digits may decide.
     """
-    a, b = _type(left), _type(right)
+    a, b = _type(lhs), _type(rhs)
     if a.name == "decimal" and b.name in WHOLE:
-        return _wider_decimal(a, as_decimal(right))
+        return _wider_decimal(a, as_decimal(rhs))
     if b.name == "decimal" and a.name in WHOLE:
-        return _wider_decimal(as_decimal(left), b)
+        return _wider_decimal(as_decimal(lhs), b)
     return common_type(a, b)
 
 

@@ -58,7 +58,7 @@ def parse_timestamp(text: str, zone: str | None) -> int:
     if match is None:
         raise ValueError(text)
     sign, year, month, day = match.groups()[:4]
-    hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
+    hour, minute, second = (int(digits or 0) for digits in match.groups()[4:7])
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(text)
     fraction = int((match.group(8) or "").ljust(6, "0")[:6])
@@ -105,8 +105,10 @@ _DAYS = ("WEEK", "DAY")
 UNITS = frozenset(unit + end for unit in ("MONTH", "YEAR", *MICROS) for end in ("", "S"))
 """The names of units that an INTERVAL takes, in capitals."""
 
-_PART = re.compile(r"([+-]?\d+)\s+([A-Z]+)", re.IGNORECASE | re.ASCII)
-_WHOLE = re.compile(rf"\s*{_PART.pattern}(?:\s+{_PART.pattern})*\s*", re.IGNORECASE | re.ASCII)
+_COUNT_AND_UNIT = re.compile(r"([+-]?\d+)\s+([A-Z]+)", re.IGNORECASE | re.ASCII)
+_WHOLE = re.compile(
+    rf"\s*{_COUNT_AND_UNIT.pattern}(?:\s+{_COUNT_AND_UNIT.pattern})*\s*", re.IGNORECASE | re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +142,10 @@ def span(text: str) -> Span:
     """Parse a length of time written as numbers of units, such as "1 DAY 6 HOURS"."""
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"an INTERVAL of {text!r} is not read")
-    parts = [(int(count), name.upper().removesuffix("S")) for count, name in _PART.findall(text)]
-    months = [count * MONTHS[unit] for count, unit in parts if unit in MONTHS]
-    micros = [count * MICROS[unit] for count, unit in parts if unit in MICROS]
-    if len(months) + len(micros) < len(parts) or any(unit == "QUARTER" for _, unit in parts):
+    terms = [(int(count), name.upper().removesuffix("S")) for count, name in _COUNT_AND_UNIT.findall(text)]
+    months = [count * MONTHS[unit] for count, unit in terms if unit in MONTHS]
+    micros = [count * MICROS[unit] for count, unit in terms if unit in MICROS]
+    if len(months) + len(micros) < len(terms) or any(unit == "QUARTER" for _, unit in terms):
         raise ValueError(f"an INTERVAL of {text!r} is not read")
     if months and micros:
         raise ValueError("an INTERVAL of months and days is not read, nor by Spark")
@@ -151,6 +153,6 @@ def span(text: str) -> Span:
         raise ValueError(f"an INTERVAL of {text} is too long")
     if months:
         return Span("months", sum(months))
-    if all(unit in _DAYS for _, unit in parts):
+    if all(unit in _DAYS for _, unit in terms):
         return Span("days", sum(micros) // DAY_US)
     return Span("micros", sum(micros))

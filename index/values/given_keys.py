@@ -114,10 +114,10 @@ def _unfit(column: Column, given: pa.DataType) -> UsageError:
     )
 
 
-def _remedy(wanted: DataType, given: pa.DataType) -> str:
+def _remedy(type_: DataType, given: pa.DataType) -> str:
     """Return the hint for values of an Arrow type that do not fit."""
-    if pa.types.is_timestamp(given) and wanted.name == ("timestamp" if given.tz is None else "timestamp_ntz"):
+    if pa.types.is_timestamp(given) and type_.name == ("timestamp" if given.tz is None else "timestamp_ntz"):
         return f"Give times {'with' if given.tz is None else 'without'} a time zone."
     if isinstance(given, pa.UuidType):
         return "Give UUIDs as texts: str(key)."
-    return f"Give values that are {wanted} without loss."
+    return f"Give values that are {type_} without loss."

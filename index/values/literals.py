@@ -241,8 +241,8 @@ def string(raw: str) -> str:
         if quote in inner:
             raise ValueError(f"{raw} is not a raw string")
         return inner
-    parts = re.split(r"(\\.)", inner, flags=re.DOTALL)
-    plain = "".join(p if p.startswith("\\") and len(p) == 2 else p.replace(quote * 2, quote) for p in parts)
+    pieces = re.split(r"(\\.)", inner, flags=re.DOTALL)
+    plain = "".join(p if p.startswith("\\") and len(p) == 2 else p.replace(quote * 2, quote) for p in pieces)
     return _joined(re.sub(_ESCAPE, _unescape, plain, flags=re.DOTALL))
 
 

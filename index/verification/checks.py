@@ -71,7 +71,10 @@ class Report:
     def note(self, problem: Problem) -> None:
         """Record a problem, once; of an index file that cannot be used the first one says all."""
         of_file = problem.blame is Blame.FILE
-        if any(each == problem or (of_file and _is_of_file(each, problem.name)) for each in self.problems):
+        if any(
+            known_problem == problem or (of_file and _is_of_file(known_problem, problem.name))
+            for known_problem in self.problems
+        ):
             return
         self.problems.append(problem)
 
@@ -89,11 +92,11 @@ class DamagedPart(NamedTuple):
 
 def damaged_parts(problems: Sequence[Problem]) -> list[DamagedPart]:
     """Return what is damaged, each part once; a problem that is not the index's is a part of its own."""
-    parts: dict[object, list[Problem]] = {}
+    groups: dict[object, list[Problem]] = {}
     for problem in problems:
         of_source = problem.blame is Blame.NOTHING
-        parts.setdefault(problem if of_source else (problem.blame, problem.name), []).append(problem)
-    return [DamagedPart(part[0], len(part) - 1) for part in parts.values()]
+        groups.setdefault(problem if of_source else (problem.blame, problem.name), []).append(problem)
+    return [DamagedPart(group[0], len(group) - 1) for group in groups.values()]
 
 
 SHOWN = 20
@@ -148,22 +151,22 @@ def check_claims(claims: Claims) -> Iterator[Problem]:
 class Expected:
     """Visible rows per key of a column, by its postings, in one key type.
 
-    `known` is False if damage, or keys of types that cannot be compared, make the rows unknown; or if the
+    `complete` is False if damage, or keys of types that cannot be compared, make the rows unknown; or if the
     index does not count the column.
     """
 
     key_type: str
     rows: Counter[bytes | None] = field(default_factory=Counter)
-    known: bool = True
+    complete: bool = True
 
     def add(self, segment: Segment, column: str, keys: pa.BinaryArray, visible: Sequence[int]) -> None:
         """Add visible rows, one number per key of a segment."""
-        if not self.known or not any(visible):
+        if not self.complete or not any(visible):
             return
         try:
             widened = widen_keys(keys, segment.columns[column], self.key_type)
         except ColumnTypeError:
-            self.known = False
+            self.complete = False
             return
         for key, rows in zip(widened.to_pylist(), visible, strict=True):
             if rows:
@@ -226,7 +229,7 @@ def check_postings(
             if not rising:
                 yield Problem(where, f"keys do not rise in {segment.path}", Blame.SPACE, space)
     except CorruptIndexError as damage:
-        expected.known = False
+        expected.complete = False
         yield Problem.of(damage)
         return
     report.positions += rows.positions
@@ -239,7 +242,7 @@ def check_postings(
 def check_counts(index: IndexState, column: str, expected: Expected, report: Report) -> Iterator[Problem]:
     """Yield the recorded counts of a column that differ from those `expected` by its postings."""
     where = f"value counts of {column}"
-    if not expected.known:
+    if not expected.complete:
         return
     try:
         keys, counts = index.value_counts(column, expected.key_type)
@@ -320,15 +323,15 @@ def check_derived(
     spaces: Sequence[SpaceView],
     columns: Sequence[Column],
     source: CheckedSource,
-    wanted: Callable[[str, str], bool] | None,
+    chosen_by: Callable[[str, str], bool] | None,
     derive: int,
     rng: random.Random,
     report: Report,
 ) -> Iterator[Problem]:
     """Derive the postings of (file, column) pairs from the data again, and yield the differences.
 
-    The pairs are those whose path and column id are `wanted`; without `wanted`, `derive` pairs chosen by
-    `rng`. Cost: each pair reads one column of a file and its postings. Memory: one column of one file.
+    The pairs are those whose path and column id satisfy `chosen_by`; without it, `derive` random ones.
+    Cost: each pair reads one column of a file and its postings. Memory: one column of one file.
     """
     pairs = [
         (space, order, column)
@@ -337,10 +340,10 @@ def check_derived(
         for column in columns
         if column.id in space.column_sets[space.posted[order]]
     ]
-    if wanted is None:
+    if chosen_by is None:
         chosen = rng.sample(pairs, min(derive, len(pairs)))
     else:
-        chosen = [p for p in pairs if wanted(source.slices[int(p[0].files[p[1]])].path, p[2].id)]
+        chosen = [p for p in pairs if chosen_by(source.slices[int(p[0].files[p[1]])].path, p[2].id)]
     for space, order, column in chosen:
         yield from _check(space, order, column, source, report)
 
@@ -375,24 +378,24 @@ def _check(
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Pairs of a row of a file and a key: row `at[i]` has `keys[codes[i]]`; `rows`: row count of the file."""
+    """Pairs of a row of a file and a key: row `numbers[i]` has `keys[codes[i]]`; `rows`: rows of the file."""
 
     keys: pa.BinaryArray
     codes: Longs
-    at: Longs
+    numbers: Longs
     rows: int
 
     def differing(self, other: _Pairs) -> Longs:
         """Return the rows whose keys differ from those in `other`, or that have a key twice in `other`."""
         coded = pa.concat_arrays([self.keys, other.keys]).dictionary_encode(null_encoding="encode")
         place = np.asarray(coded.indices, dtype=np.int64)
-        mine, theirs = self._packed(place[: len(self.keys)]), other._packed(place[len(self.keys) :])
-        wrong = np.setxor1d(mine, theirs) & _ROW
+        own, theirs = self._packed(place[: len(self.keys)]), other._packed(place[len(self.keys) :])
+        wrong = np.setxor1d(own, theirs) & _ROW
         twice = theirs[1:][theirs[1:] == theirs[:-1]] & _ROW
         return np.union1d(wrong, twice)
 
     def _packed(self, place: Longs) -> Longs:
-        return np.sort(place[self.codes] << _ROW_BITS | self.at)
+        return np.sort(place[self.codes] << _ROW_BITS | self.numbers)
 
 
 _ROW_BITS = 32
@@ -406,23 +409,23 @@ def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> _
         coding.add(start, with_terms(table, [column])[0][column.id])
         start += table.num_rows
     coded = coding.finish()
-    codes, at = coded.codes_at(np.arange(start))
-    return _Pairs(coded.keys, codes.astype(np.int64), at, start)
+    codes, rows = coded.codes_at(np.arange(start))
+    return _Pairs(coded.keys, codes.astype(np.int64), rows, start)
 
 
 def _posted(space: SpaceView, column: Column, base: int, rows: int) -> _Pairs:
     """Return the keys in whose postings each row of a file occurs; its rows begin at position `base`."""
     current, claim = posting_type_of(column.type), BitMap(range(base, base + rows))
-    keys, codes, at, count = [NO_KEYS], [_NONE], [_NONE], 0
+    keys, codes, row_arrays, count = [NO_KEYS], [_NONE], [_NONE], 0
     for segment in space.serving(column):
         for stored_keys, bitmaps in segment.postings(column.id):
             keys.append(widen_keys(stored_keys, segment.columns[column.id], current).cast(pa.binary()))
             for bits in bitmaps:
                 posted_rows = positions_in(bits & claim).astype(np.int64) - base
                 codes.append(np.full(len(posted_rows), count, dtype=np.int64))
-                at.append(posted_rows)
+                row_arrays.append(posted_rows)
                 count += 1
-    return _Pairs(pa.concat_arrays(keys), np.concatenate(codes), np.concatenate(at), rows)
+    return _Pairs(pa.concat_arrays(keys), np.concatenate(codes), np.concatenate(row_arrays), rows)
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -488,8 +491,8 @@ def _read(
     slice_: FileSlice, column: Column, positions: Sequence[int], source: CheckedSource
 ) -> list[pa.Array]:
     """Return the values at ascending positions, each as an array of one; fewer if the file ends before."""
-    at, place = np.unique(np.array(positions, dtype=np.uint64), return_inverse=True)
-    read = fetch(source.storage, slice_, sources_of([column]), at)
+    rows, place = np.unique(np.array(positions, dtype=np.uint64), return_inverse=True)
+    read = fetch(source.storage, slice_, sources_of([column]), rows)
     tables = (with_terms(table, [column])[0] for table in read)
     values = [
         chunk[n : n + 1] for table in tables for chunk in table[column.id].chunks for n in range(len(chunk))
@@ -513,8 +516,8 @@ def _posting(segment: Segment, column: str, current: str, key: bytes | None) -> 
     stored = segment.columns[column]
     if key is not None and stored != current:
         keys = segment.keys(column)[0]
-        at = pc.index(widen_keys(keys, stored, current), pa.scalar(key, pa.binary())).as_py()
-        if at < 0:
+        index = pc.index(widen_keys(keys, stored, current), pa.scalar(key, pa.binary())).as_py()
+        if index < 0:
             return None
-        key = keys[at].as_py()
+        key = keys[index].as_py()
     return segment.lookup(column, key)

@@ -50,10 +50,10 @@ def ledgers_without_a_commit(index: IndexState) -> set[str]:
     """
     folder = f"kind={LEDGER.name}"
     entries = {f"{folder}/{entry.name}": entry.mtime_ms for entry in index.storage.list(folder)}
-    known = 0 if index.ledger is None else index.ledger.seq
+    newest = 0 if index.ledger is None else index.ledger.seq
     since = max((entries[path] for path in entries.keys() & index.files.keys()), default=0)
     later = (path for path, mtime in entries.items() if mtime >= since and path not in index.files)
-    return {path for path in later if _seq(index, path) > known}
+    return {path for path in later if _seq(index, path) > newest}
 
 
 def _seq(index: IndexState, path: str) -> int:
@@ -93,7 +93,7 @@ def verify(
     samples: int = 200,
     seed: int = 0,
     derive: int = 0,
-    wanted: Callable[[str, str], bool] | None = None,
+    chosen_by: Callable[[str, str], bool] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Check the index against itself and against the snapshot in `coverage`.
@@ -101,8 +101,8 @@ def verify(
     `standing`: of the index; recorded files are compared with the snapshot if it is `COMPLETE` and the
     snapshot is of the covered version. `at_head`: the snapshot is the newest, so its files must exist.
     `samples`: number of (file, column, row) values read again; `derive`: number of (file, column) pairs whose
-    postings are derived again as a whole; if `wanted` is given, all pairs of path and column id for which it
-    is True. `seed` makes both choices repeatable. Cost: reads every index file twice, once for its checksums
+    postings are derived again as a whole; with `chosen_by`, all whose path and column id satisfy it. `seed`
+    makes both choices repeatable. Cost: reads every index file twice, once for its checksums
     and once for its postings, and at most `samples` row groups and `derive` columns of data.
     """
     report = Report(version=coverage.snapshot.version, state=standing.value)
@@ -116,7 +116,7 @@ def verify(
         for problem in _check(index, coverage, source, standing, report, samples, rng, progress):
             report.note(problem)
         columns = indexed_columns_of(index.settings.definitions, coverage.snapshot.schema)
-        for problem in check_derived(coverage.spaces, columns, source, wanted, derive, rng, report):
+        for problem in check_derived(coverage.spaces, columns, source, chosen_by, derive, rng, report):
             report.note(problem)
     except CorruptIndexError as damage:
         report.note(Problem.of(damage))
@@ -182,7 +182,7 @@ def _check(
     steps = len(claims) * len(ids)
     for number, column in enumerate(ids):
         counted = index.settings.definition(column).has_counts
-        expected = Expected(_key_type(index, column, columns.get(column)), known=counted)
+        expected = Expected(_key_type(index, column, columns.get(column)), complete=counted)
         for step, space in enumerate(sorted(claims)):
             if progress is not None:
                 progress(number * len(claims) + step, steps)

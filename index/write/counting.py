@@ -115,7 +115,7 @@ class HiddenRowsReader:
 
     def __init__(self, index_path: str, options: StorageOptions = NO_OPTIONS) -> None:
         self._path, self._options = index_path, options
-        self._known: dict[str, BitMap] = {}
+        self._bitmaps: dict[str, BitMap] = {}
 
     @once
     def index(self) -> MetadataTable:
@@ -133,9 +133,9 @@ class HiddenRowsReader:
         """Return the rows hidden from a file slice; each identity is read once."""
         if slice_.hidden is None:
             return BitMap()
-        if slice_.hidden.id not in self._known:
-            self._known[slice_.hidden.id] = slice_.hidden.read(source)
-        return self._known[slice_.hidden.id]
+        if slice_.hidden.id not in self._bitmaps:
+            self._bitmaps[slice_.hidden.id] = slice_.hidden.read(source)
+        return self._bitmaps[slice_.hidden.id]
 
     def of_record(self, record: FileRecord) -> BitMap:
         """Return the hidden rows with which a recorded file is counted.
@@ -145,14 +145,14 @@ class HiddenRowsReader:
         """
         if not record.hidden:
             return BitMap()
-        if record.hidden not in self._known:
+        if record.hidden not in self._bitmaps:
             hidden = _LATEST.cached((self._path, record.hidden))
             if hidden is None:
                 hidden = self.state.hidden_rows(record.hidden)
             if hidden is None:
                 raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
-            self._known[record.hidden] = hidden
-        return self._known[record.hidden]
+            self._bitmaps[record.hidden] = hidden
+        return self._bitmaps[record.hidden]
 
     def keep(self, identity: str, rows: BitMap) -> None:
         """Keep hidden rows, which never change, for later tasks, under the identity that will be recorded."""
@@ -190,7 +190,7 @@ class Counting:
     def add(
         self,
         record: FileRecord,
-        wanted: Sequence[str],
+        names: Sequence[str],
         columns: Columns,
         among: BitMap | None,
         hidden: BitMap,
@@ -209,24 +209,24 @@ class Counting:
             CorruptIndexError, CommitConflictError: the values are only in lost postings.
         """
         bits = (BitMap(range(record.rows)) if among is None else among) - hidden
-        if not bits or not wanted:
+        if not bits or not names:
             return
         self.rows += len(bits)
-        stored, left = [], []
-        for name in wanted:
+        stored, uncounted = [], []
+        for name in names:
             if name not in columns:
-                left.append(name)
+                uncounted.append(name)
             elif columns[name][0].partition:
                 if not self._add_partition(record, *columns[name], sign * len(bits)):
-                    left.append(name)
+                    uncounted.append(name)
             elif _is_as_posted(columns[name][0], record):
                 stored.append(columns[name])
             else:
-                left.append(name)
+                uncounted.append(name)
         if stored and (overwritten or not self._add_from_data(record, stored, bits, sign, not leaves)):
-            left += [c.id for c, _ in stored]
-        if left:
-            self._add_from_postings(record, left, bits, sign)
+            uncounted += [c.id for c, _ in stored]
+        if uncounted:
+            self._add_from_postings(record, uncounted, bits, sign)
 
     def _add_partition(self, record: FileRecord, column: Column, key_type: str, change: int) -> bool:
         """Count by the partition value of the file.
@@ -254,9 +254,9 @@ class Counting:
         cached: bool,
     ) -> bool:
         """Count by the values in the data file; return False if the file is gone or is another one."""
-        at, stored = positions_in(bits), sources_of(c for c, _ in columns)
-        read = fetch(self._source, _slice_of(record), stored, at.astype(np.uint64), cached=cached)
-        return self._add_read([record], _with_rows(read, at), columns, sign)
+        positions, stored = positions_in(bits), sources_of(c for c, _ in columns)
+        read = fetch(self._source, _slice_of(record), stored, positions.astype(np.uint64), cached=cached)
+        return self._add_read([record], _with_rows(read, positions), columns, sign)
 
     def _add_read(
         self,
@@ -285,46 +285,46 @@ class Counting:
             self._tally.add(*counts)
         return True
 
-    def leave(self, files: Sequence[Leaving], wanted: Sequence[str], columns: Columns) -> None:
+    def leave(self, files: Sequence[Leaving], names: Sequence[str], columns: Columns) -> None:
         """Count the rows of files that leave, in the wanted columns; see `add`.
 
         Values of files of one row space come from its postings where these have few keys: where a compaction
         replaces 200 small files, that takes half of the time or less. Values of other small files that all
         come from data files are read and counted together, which takes 0.6 of the time.
         """
-        files = self._without_counted_by_postings(files, wanted, columns)
-        stored = [columns[name] for name in wanted if name in columns and not columns[name][0].partition]
-        if stored and len(stored) == len(wanted):
+        files = self._without_counted_by_postings(files, names, columns)
+        stored = [columns[name] for name in names if name in columns and not columns[name][0].partition]
+        if stored and len(stored) == len(names):
             alike = [_may_be_together(file.record, stored) for file in files]
             if sum(alike) > 1 and self._leave_together([*compress(files, alike)], stored):
                 files = [file for file, is_counted in zip(files, alike, strict=True) if not is_counted]
         for record, hidden in files:
-            self.add(record, wanted, columns, None, hidden, -1, leaves=True)
+            self.add(record, names, columns, None, hidden, -1, leaves=True)
 
     def _without_counted_by_postings(
-        self, files: Sequence[Leaving], wanted: Sequence[str], columns: Columns
+        self, files: Sequence[Leaving], names: Sequence[str], columns: Columns
     ) -> list[Leaving]:
         """Count the files of each row space whose postings have few keys; return the other files."""
-        if not wanted:
+        if not names:
             return list(files)
-        left: list[Leaving] = []
+        uncounted: list[Leaving] = []
         by_space: dict[str, list[Leaving]] = {}
-        is_told = all(name in columns and not columns[name][0].partition for name in wanted)
+        is_told = all(name in columns and not columns[name][0].partition for name in names)
         for file in files:
             space = file.record.space
-            (left if space is None or not is_told else by_space.setdefault(space, [])).append(file)
-        for space, together in by_space.items():
-            counted = self._counts_in_space(space, together, wanted)
+            (uncounted if space is None or not is_told else by_space.setdefault(space, [])).append(file)
+        for space, files_of_space in by_space.items():
+            counted = self._counts_in_space(space, files_of_space, names)
             if counted is None:
-                left += together
+                uncounted += files_of_space
                 continue
             for counts in counted:
                 self._tally.add(*counts)
-            self.rows += sum(record.rows - len(hidden) for record, hidden in together)
-        return left
+            self.rows += sum(record.rows - len(hidden) for record, hidden in files_of_space)
+        return uncounted
 
     def _counts_in_space(
-        self, space: str, files: Sequence[Leaving], wanted: Sequence[str]
+        self, space: str, files: Sequence[Leaving], names: Sequence[str]
     ) -> list[_Counts] | None:
         """Return the changes of counts by the postings of a row space, all files of which leave at once.
 
@@ -333,7 +333,7 @@ class Counting:
         segments = self._hidden.state.segments_of(space)
         most, counted = _KEYS_A_FILE * len(files), list[_Counts]()
         try:
-            of_columns = {name: [s for s in segments if name in s.columns] for name in wanted}
+            of_columns = {name: [s for s in segments if name in s.columns] for name in names}
             if sum(s.weight(name)[0] for name, some in of_columns.items() for s in some) > most:
                 return None
             bits = _positions_of(files)
@@ -359,30 +359,32 @@ class Counting:
     def _visible(self, files: Iterable[Leaving], columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yield the visible rows of files, one file after the other."""
         for record, hidden in files:
-            at = visible_positions(record.rows, hidden) if hidden else None
-            yield from fetch(self._source, _slice_of(record), columns, at, cached=False)
+            positions = visible_positions(record.rows, hidden) if hidden else None
+            yield from fetch(self._source, _slice_of(record), columns, positions, cached=False)
 
     def _add_from_postings(self, record: FileRecord, columns: Sequence[str], bits: BitMap, sign: int) -> None:
         """Count the rows `bits` by the postings at the file's claim. Cost: all postings there of the columns.
 
         Each row must occur in exactly one posting; in an array column, in at least one.
         """
-        wanted = bits.shift(record.base or 0)
+        in_space = bits.shift(record.base or 0)
         segments = self._hidden.state.segments_of(record.space or "")
         for column in columns:
             total, rows = 0, BitMap()
-            for counts_of_raised in _raised(column, segments, wanted, sign):
+            for counts_of_raised in _raised(column, segments, in_space, sign):
                 self._tally.add(*counts_of_raised)
             for segment in segments:
                 if column not in segment.columns:
                     continue
                 several = element_type(segment.columns[column]) is not None
                 for keys, postings in segment.postings(column):
-                    counts = np.array([wanted.intersection_cardinality(b) for b in postings], dtype=np.int64)
+                    counts = np.array(
+                        [in_space.intersection_cardinality(b) for b in postings], dtype=np.int64
+                    )
                     self._tally.add(column, segment.columns[column], keys, sign * counts)
                     total += int(counts.sum())
                     if several:
-                        rows |= wanted & BitMap.union(BitMap(), *compress(postings, counts))
+                        rows |= in_space & BitMap.union(BitMap(), *compress(postings, counts))
                         total = len(rows)
             if total != len(bits):
                 self._not_found(record, column)
@@ -452,11 +454,13 @@ def _slice_of(record: FileRecord) -> FileSlice:
     return FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
 
 
-def _with_rows(tables: Iterable[pa.Table], at: BitPositions) -> Iterator[tuple[pa.Table, BitPositions]]:
+def _with_rows(
+    tables: Iterable[pa.Table], positions: BitPositions
+) -> Iterator[tuple[pa.Table, BitPositions]]:
     """Yield tables that are read of one file, each with the positions of its rows."""
     start = 0
     for table in tables:
-        yield table, at[start : start + len(table)]
+        yield table, positions[start : start + len(table)]
         start += len(table)
 
 
@@ -469,9 +473,9 @@ def _counts_of(
         coding = coding_of(column, key_type)
         coding.add(0, values[column.id])
         coded = coding.finish()
-        codes, places = coded.codes_at(np.arange(len(rows)))
+        codes, row_numbers = coded.codes_at(np.arange(len(rows)))
         pairs = entering if sign > 0 else leaving
-        yield column.id, key_type, coded.keys, pairs(coded.keys, codes, rows[places]).counts()
+        yield column.id, key_type, coded.keys, pairs(coded.keys, codes, rows[row_numbers]).counts()
         if column.id in raising:
             raised = np.array([sign * np.count_nonzero(raising[column.id])])
             yield raised_id(column.id), RAISED_TYPE, _RAISED_KEYS, raised

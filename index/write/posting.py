@@ -74,7 +74,7 @@ from tailbit.tables.storage import Storage
 from tailbit.tables.storage.scratch import Scratch
 
 
-def believed(
+def checked_values(
     file: DataFile, slice_: FileSlice, column: Column, values: Iterator[pa.ChunkedArray]
 ) -> Iterator[pa.ChunkedArray]:
     """Yield the values of a column, after comparing each batch with the log's statistics of the file.
@@ -142,8 +142,8 @@ def _of_each(batch: pa.ChunkedArray, which: Callable[[pa.Array], pa.Scalar]) -> 
     bytes that are no UTF-8.
     """
     if pa.types.is_dictionary(batch.type):
-        parts = [chunk.dictionary.take(pc.unique(chunk.indices.drop_null())) for chunk in batch.chunks]
-        batch = pa.chunked_array(parts, batch.type.value_type)
+        dictionaries = [chunk.dictionary.take(pc.unique(chunk.indices.drop_null())) for chunk in batch.chunks]
+        batch = pa.chunked_array(dictionaries, batch.type.value_type)
     if pa.types.is_date(batch.type):
         batch = batch.cast(pa.int32())
     elif pa.types.is_timestamp(batch.type):
@@ -164,16 +164,16 @@ class SpillingCoding(Coding):
     distinct key. Fewer keys never touch the disk.
     """
 
-    def __init__(self, type_: pa.DataType, key_type: str, held: int | None = None) -> None:
+    def __init__(self, type_: pa.DataType, key_type: str, held_bytes: int | None = None) -> None:
         super().__init__(type_, key_type)
-        self._held = HELD_BYTES if held is None else held
+        self._held_bytes = HELD_BYTES if held_bytes is None else held_bytes
         self._scratch = Scratch()
         self._runs: list[tuple[SpilledKeys, list[CodedPart]]] = []
 
     def add(self, start: int, values: pa.ChunkedArray) -> None:
         """Add rows from position `start` on, in the column's Arrow type or dictionary-coded."""
         super().add(start, values)
-        if self.key_bytes > self._held:
+        if self.key_bytes > self._held_bytes:
             self._spill()
 
     def finish(self) -> CodedColumn:
@@ -186,11 +186,11 @@ class SpillingCoding(Coding):
             return super().finish()
         self._spill()
         keys, tables = self._merged()
-        parts: list[CodedPart] = []
+        chunks: list[CodedPart] = []
         for table in tables:
             _, of_run = self._runs.pop(0)
-            parts += (_through(part, table) for part in of_run)
-        return CodedColumn(keys, sorted(parts, key=lambda part: part.start))
+            chunks += (_through(chunk, table) for chunk in of_run)
+        return CodedColumn(keys, sorted(chunks, key=lambda chunk: chunk.start))
 
     def _spill(self) -> None:
         """Write the keys of the rows since the last run as a run of their own."""
@@ -223,10 +223,10 @@ class SpillingCoding(Coding):
         return every, tables
 
 
-def _through(part: CodedPart, table: Codes) -> CodedPart:
+def _through(chunk: CodedPart, table: Codes) -> CodedPart:
     """Return rows of a run with their codes among all keys; `table`: code in the run to code among all."""
-    own = table[part.shift :] if part.table is None else table[part.table]
-    return replace(part, table=own, shift=0)
+    own = table[chunk.shift :] if chunk.table is None else table[chunk.table]
+    return replace(chunk, table=own, shift=0)
 
 
 def _numbered(keys: SpilledKeys, run: int) -> Iterator[pa.Table]:
@@ -305,13 +305,13 @@ class DataFiles:
 
         def read() -> tuple[list[pa.ChunkedArray], int]:
             values = list(self._read(slice_, column))
-            return values, sum(part.nbytes for part in values)
+            return values, sum(values_of_column.nbytes for values_of_column in values)
 
         yield from self._small.get((slice_.path, column.id), read)
 
     def _read(self, slice_: FileSlice, column: Column) -> Iterator[pa.ChunkedArray]:
         file = self.open(slice_)
-        yield from believed(file, slice_, column, _stored_values(file, column))
+        yield from checked_values(file, slice_, column, _stored_values(file, column))
 
     def computed(
         self, slice_: FileSlice, rows: int, term: IndexedTerm
@@ -321,11 +321,13 @@ class DataFiles:
         for arrays in _side_by_side([self.values(slice_, rows, column) for column in sources]):
             columns = {column.id: array for column, array in zip(sources, arrays, strict=True)}
             # Values of calls are cached only if they are those of the whole file.
-            kept = partial(self._kept, slice_.path) if len(arrays[0]) == rows <= _ROWS_AT_ONCE else None
-            values, raised = values_of(term, columns, len(arrays[0]), kept)
+            caches = (
+                partial(self._call_cache, slice_.path) if len(arrays[0]) == rows <= _ROWS_AT_ONCE else None
+            )
+            values, raised = values_of(term, columns, len(arrays[0]), caches)
             yield pa.chunked_array([values]), raised
 
-    def _kept(self, path: str, over: str) -> CallCache:
+    def _call_cache(self, path: str, over: str) -> CallCache:
         """Return the cache of the calls that several terms have in common, for values of one file."""
 
         def of(call: Call, compute: Callable[[], Vector]) -> Vector:
@@ -343,23 +345,23 @@ class DataFiles:
 
 def _side_by_side(columns: Sequence[Iterator[pa.ChunkedArray]]) -> Iterator[list[pa.Array]]:
     """Yield the values of several columns for the same rows; each comes in pieces of its own sizes."""
-    held = [pa.chunked_array([], pa.null()) for _ in columns]
+    pending = [pa.chunked_array([], pa.null()) for _ in columns]
     while True:
         for n, more in enumerate(columns):
             # A row group without rows may be a piece of its own.
-            while not len(held[n]) and (piece := next(more, None)) is not None:
-                held[n] = piece
-        rows = min(map(len, held))
+            while not len(pending[n]) and (piece := next(more, None)) is not None:
+                pending[n] = piece
+        rows = min(map(len, pending))
         if not rows:
             return
-        yield [in_one(values.slice(0, rows)) for values in held]
-        held = [values.slice(rows) for values in held]
+        yield [in_one(values.slice(0, rows)) for values in pending]
+        pending = [values.slice(rows) for values in pending]
 
 
 def _stored_values(file: DataFile, column: Column) -> Iterator[pa.ChunkedArray]:
     """Yield the values of a column as they are decoded, some row groups at a time."""
     sizes = _sizes(file, column)
-    for groups in _together(sizes):
+    for groups in _batches(sizes):
         size = sizes[groups[0]]
         if size > _LARGEST_GROUP:
             rows = file.metadata.row_group(groups[0]).num_rows * _ROWS_AT_ONCE // size
@@ -377,7 +379,7 @@ def _sizes(file: DataFile, column: Column) -> list[int]:
     return [group.column(steps[-1].first).num_values for group in groups]
 
 
-def _together(sizes: Sequence[int]) -> Iterator[list[int]]:
+def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
     """Yield the numbers of the row groups that are decoded together; a large one by itself."""
     groups: list[int] = []
     rows = 0
@@ -404,11 +406,11 @@ def post(
     Invariant: `tally` is changed once, when the generator is exhausted. Memory: up to four bytes per row of
     all claims for the codes, as many while they are sorted, and the distinct keys; see `bitmaps`.
     """
-    mine = [claim for claim in claims if column.id in claim.columns]
+    own_claims = [claim for claim in claims if column.id in claim.columns]
     raised = BitMap()
-    coded = [code(data, column, key_type, mine, raised)]
+    coded = [code(data, column, key_type, own_claims, raised)]
     # Nothing else may hold the codes, which `posted` frees.
-    yield from posted(coded.pop(), raised, column, key_type, mine, hidden, tally)
+    yield from posted(coded.pop(), raised, column, key_type, own_claims, hidden, tally)
 
 
 def posted(
@@ -416,27 +418,30 @@ def posted(
     raised: BitMap,
     column: Column,
     key_type: str,
-    mine: Sequence[Claim],
+    own_claims: Sequence[Claim],
     hidden: Mapping[str, BitMap],
     tally: Tally,
 ) -> Iterator[Postings]:
-    """Yield the postings of a coded column of the files `mine`; see `post`. `raised`: where a term raises."""
-    keys, counts = coded.keys, -hidden_counts(coded, mine, hidden)
-    extent = max(claim.base + claim.rows for claim in mine)
-    first = min(claim.base for claim in mine) // BLOCK * BLOCK
+    """Yield the postings of a coded column of the files `own_claims`; see `post`.
+
+    `raised`: where a term raises.
+    """
+    keys, counts = coded.keys, -hidden_counts(coded, own_claims, hidden)
+    extent = max(claim.base + claim.rows for claim in own_claims)
+    first = min(claim.base for claim in own_claims) // BLOCK * BLOCK
     slabs = laid_out(coded, first, extent)
     del coded
     if extent - first >= _ROWS_AT_ONCE:
         # Otherwise Arrow's pool would keep the memory of decoding and hashing beside what is allocated next.
         pa.default_memory_pool().release_unused()
     for slab in slabs:
-        part = slice(slab.first, slab.first + len(slab.cardinality))
-        counts[part] += slab.cardinality.astype(np.int32)
+        codes = slice(slab.first, slab.first + len(slab.cardinality))
+        counts[codes] += slab.cardinality.astype(np.int32)
         some = keys.slice(slab.first, len(slab.cardinality))
         yield postings_of(column.id, key_type, some, slab)
     tally.add(column.id, key_type, keys, counts)
     if raised:
-        yield _raised_postings(column, raised, mine, hidden, tally)
+        yield _raised_postings(column, raised, own_claims, hidden, tally)
 
 
 def _raised_postings(
@@ -488,17 +493,17 @@ def _add(
 
     The last decoded values are freed on return, before the remaining files are coded.
     """
-    at = claim.base
+    position = claim.base
     if isinstance(column, IndexedTerm):
         for values, raised in data.computed(claim.slice, claim.rows, column):
-            coding.add(at, values)
+            coding.add(position, values)
             if raised is not None:
-                raising |= bitmap_where(raised).shift(at)
-            at += len(values)
+                raising |= bitmap_where(raised).shift(position)
+            position += len(values)
         return
     for values in data.values(claim.slice, claim.rows, column):
-        coding.add(at, values)
-        at += len(values)
+        coding.add(position, values)
+        position += len(values)
 
 
 def hidden_counts(
@@ -508,8 +513,8 @@ def hidden_counts(
     out = np.zeros(coded.absent + 1, dtype=np.int32)
     for claim in claims:
         if claim.slice.path in hidden:
-            at = positions_in(hidden[claim.slice.path])
-            codes, _ = coded.codes_at(at[at < claim.rows].astype(np.int64) + claim.base)
+            positions = positions_in(hidden[claim.slice.path])
+            codes, _ = coded.codes_at(positions[positions < claim.rows].astype(np.int64) + claim.base)
             np.add.at(out, codes, np.int32(1))
     return out[:-1]
 
@@ -525,11 +530,11 @@ def stored(
     """Return keys, cardinalities, bitmaps and sparse postings of a slab, without the keys that no row has."""
     counts = np.where(slab.sparse, slab.cardinality, 0)
     sparse = encoded(slab.positions, counts) if slab.sparse.any() else none(len(keys))
-    bitmaps, cardinality, kept = slab.arrow(), slab.cardinality, slab.cardinality > 0
-    if not kept.all():
-        at = pa.array(np.flatnonzero(kept))
-        keys, bitmaps, cardinality = keys.take(at), bitmaps.take(at), cardinality[kept]
-        sparse = sparse.take(at)
+    bitmaps, cardinality, present = slab.arrow(), slab.cardinality, slab.cardinality > 0
+    if not present.all():
+        numbers = pa.array(np.flatnonzero(present))
+        keys, bitmaps, cardinality = keys.take(numbers), bitmaps.take(numbers), cardinality[present]
+        sparse = sparse.take(numbers)
     return keys, cardinality, bitmaps, sparse
 
 

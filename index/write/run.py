@@ -106,19 +106,19 @@ def post_all(
         if not few:
             yield from post(data, column, indexed.key_type, claims, hidden, tally)
             continue
-        mine, raised = [claim for claim in claims if column.id in claim.columns], BitMap()
-        coded = code(data, column, indexed.key_type, mine, raised)
+        own_claims, raised = [claim for claim in claims if column.id in claim.columns], BitMap()
+        coded = code(data, column, indexed.key_type, own_claims, raised)
         if not isinstance(coded, CodedColumn) or isinstance(coded.keys, SpilledKeys):
             yield from _laid_out(waiting)
             waiting = []
-            yield from posted(coded, raised, column, indexed.key_type, mine, hidden, tally)
+            yield from posted(coded, raised, column, indexed.key_type, own_claims, hidden, tally)
             continue
-        own = _listed(column.id, indexed.key_type, coded, mine)
-        counts = np.bincount(own.codes, minlength=len(own.keys)) - hidden_counts(coded, mine, hidden)
+        own = _listed(column.id, indexed.key_type, coded, own_claims)
+        counts = np.bincount(own.codes, minlength=len(own.keys)) - hidden_counts(coded, own_claims, hidden)
         tally.add(column.id, indexed.key_type, own.keys, counts)
         waiting.append(own)
         if raised:
-            waiting.append(_raised(column, raised, mine, hidden, tally))
+            waiting.append(_raised(column, raised, own_claims, hidden, tally))
     yield from _laid_out(waiting)
 
 
@@ -160,8 +160,8 @@ def _laid_out(columns: Sequence[_Column]) -> Iterator[JointPostings]:
 
 
 def _joint(columns: Sequence[_Column], ends: Longs, keys: pa.BinaryArray, slab: Bitmaps) -> JointPostings:
-    kept = np.flatnonzero(slab.cardinality > 0) + slab.first
-    own = np.diff(np.searchsorted(kept, ends), prepend=0).tolist()
+    key_numbers = np.flatnonzero(slab.cardinality > 0) + slab.first
+    own = np.diff(np.searchsorted(key_numbers, ends), prepend=0).tolist()
     owners = (Owner(c.id, c.key_type, many) for c, many in zip(columns, own, strict=True) if many)
     return JointPostings(tuple(owners), *stored(keys, slab))
 
@@ -217,10 +217,10 @@ class _Run:
 
     def _built(self, kind: Kind[Any], claims: Mapping[str, Claim]) -> Iterator[pa.Table]:
         """Return the rows of a kind about the files for which this task builds it."""
-        mine = [definition for definition in self._task.definitions if definition.kind == kind.name]
-        if kind.defined and not mine:
+        own = [definition for definition in self._task.definitions if definition.kind == kind.name]
+        if kind.defined and not own:
             return iter(())
-        ids = {definition.id for definition in mine}
+        ids = {definition.id for definition in own}
         entering = [
             Entering(
                 claim.slice,
@@ -233,7 +233,7 @@ class _Run:
             if (claim := claims.get(work.path)) is not None
             and (not ids.isdisjoint(claim.columns) if ids else isinstance(work, (Enter, Replace)))
         ]
-        columns = {column.id: column for definition in mine for column in definition.columns}
+        columns = {column.id: column for definition in own for column in definition.columns}
         return kind.build(entering, list(columns.values()))
 
     def _footer(self, work: FileWork) -> str:
@@ -278,10 +278,10 @@ class _Run:
                 continue
             rows = int(self._data.open(work.target).metadata.num_rows)
             if isinstance(work, Repost):
-                space, at = work.record.space, work.record.base
+                space, recorded_base = work.record.space, work.record.base
                 assert space is not None
-                assert at is not None
-                out[work.path] = Claim(work.target, space, at, rows, frozenset(work.post))
+                assert recorded_base is not None
+                out[work.path] = Claim(work.target, space, recorded_base, rows, frozenset(work.post))
             else:
                 if base and base + rows > ROWS_PER_SPACE:
                     fresh, base = uuid.uuid4().hex, 0
@@ -320,8 +320,8 @@ class _Run:
             if isinstance(work, Leave) and work.record.counted:
                 leaving = Leaving(work.record, self._hidden.of_record(work.record))
                 alike.setdefault(tuple(self._counted(work.record)), []).append(leaving)
-        for wanted, files in alike.items():
-            self._counting.leave(files, wanted, self._columns)
+        for names, files in alike.items():
+            self._counting.leave(files, names, self._columns)
 
     def _count(self, work: FileWork) -> None:
         """Count the changed rows of a recorded file that stays or is replaced, except in columns posted now.
@@ -369,11 +369,11 @@ class _Run:
         if isinstance(work, Leave):
             return replace(work.record, counted=False, hidden="", left=self._task.version, error=None)
         if isinstance(work, (Repost, Rehide)):
-            return self._kept(work)
+            return self._unmoved_record(work)
         assert claim is not None
         return self._entered(claim, self._footer(work))
 
-    def _kept(self, work: Repost | Rehide) -> FileRecord:
+    def _unmoved_record(self, work: Repost | Rehide) -> FileRecord:
         """Return the record of a file that keeps its range in its row space."""
         record, target, task = work.record, work.target, self._task
         return replace(

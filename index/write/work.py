@@ -188,7 +188,7 @@ class TaskLimits:
 
 
 def plan_work(
-    wanted: Iterable[tuple[str, FileSlice | None]],
+    targets: Iterable[tuple[str, FileSlice | None]],
     record_of: Callable[[str], FileRecord | None],
     wanted_by: Callable[[Mapping[str, str | None]], tuple[str, ...]],
     lineage: int,
@@ -197,12 +197,12 @@ def plan_work(
 
     A slice that is already recorded needs no work.
 
-    `wanted`: path and slice, None for a file that is not live. `wanted_by`: returns the ids of the
+    `targets`: path and slice, None for a file that is not live. `wanted_by`: returns the ids of the
     definitions that a file with some partition values is to have. Work is the difference of two states, so an
     overlap or a full snapshot gives the same work as the log would, and a replay gives none. Cost: one lookup
     per wanted path.
     """
-    works = (_work(slice_, record_of(path), wanted_by, lineage) for path, slice_ in wanted)
+    works = (_work(slice_, record_of(path), wanted_by, lineage) for path, slice_ in targets)
     return [work for work in works if work is not None]
 
 

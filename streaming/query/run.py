@@ -243,7 +243,7 @@ def _bytes_left(prepared: Prepared, planner: Planner, start: Offset, end: Offset
     """Return the bytes of the data files that are to be indexed. `start`, `end`: of the first batch."""
     snapshot = start if start.in_snapshot else end
     if snapshot.in_snapshot:
-        return build_extent_of(prepared.index.state, prepared.table.snapshot(snapshot.version)).left.bytes
+        return build_extent_of(prepared.index.state, prepared.table.snapshot(snapshot.version)).unbuilt.bytes
     return planner.lag(start).bytes
 
 

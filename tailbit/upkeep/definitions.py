@@ -192,11 +192,11 @@ class DefinedTable(Handle):
         return self._rebuilt(RebuildIndex(text("name", name), table, condition), _told_to(progress))
 
     def _rebuilt(self, statement: RebuildIndex, builds: Builds | None) -> IndexDescription:
-        from tailbit.index.maintenance.definitions import begin, found
+        from tailbit.index.maintenance.definitions import begin, definition_named
         from tailbit.index.maintenance.rebuild import rebuild
 
         index, schema = self._apart()._needed(), self._table.snapshot().schema
-        before = found(index, statement.name)
+        before = definition_named(index, statement.name)
         begun = begin(index, statement, schema)
         if begun == before and statement.only is None:
             rebuild(index, statement.name, schema)
@@ -245,10 +245,10 @@ class DefinedTable(Handle):
         >>> flights.describe_index("carrier").terms
         ('carrier',)
         """
-        from tailbit.index.maintenance.definitions import found
+        from tailbit.index.maintenance.definitions import definition_named
 
         index = self._needed()
-        definition = found(index, text("name", name))
+        definition = definition_named(index, text("name", name))
         (described,) = description.described(index, [definition], self._table.snapshot())
         return replace(described, bytes=description.bytes_of(index, definition))
 
@@ -268,10 +268,10 @@ class DefinedTable(Handle):
 
     def _built(self, index: MetadataTable, name: str, builds: Builds | None) -> IndexDescription:
         """Build what an index lacks in this process, unless an indexer does; return its description then."""
-        from tailbit.index.maintenance.definitions import found
+        from tailbit.index.maintenance.definitions import definition_named
 
         indexer = self._build(index, builds)
-        (described,) = description.described(index, [found(index, name)], self._table.snapshot())
+        (described,) = description.described(index, [definition_named(index, name)], self._table.snapshot())
         return replace(described, indexer=indexer)
 
     def _build(self, index: MetadataTable, builds: Builds | None) -> str | None:

@@ -56,7 +56,7 @@ def described(
     schema, ledger = snapshot.schema, index.state.ledger
     files_left = {
         id_: files
-        for id_, (files, _) in lacking(index.state, requirements_of(definitions, schema)).left().items()
+        for id_, (files, _) in lacking(index.state, requirements_of(definitions, schema)).unbuilt().items()
     }
     is_begun = ledger is not None and ledger.covered is not None
     unrecorded = {} if is_begun else unrecorded_by_definition(index.state, snapshot)

@@ -157,6 +157,6 @@ def builds_told_to(progress: Progress) -> Builds:
     def tell(build: Build) -> None:
         now = build.progress()
         if now is not None:
-            progress(now.extent.left.files, now.extent.left.rows)
+            progress(now.extent.unbuilt.files, now.extent.unbuilt.rows)
 
     return Builds(tell)

@@ -144,7 +144,7 @@ def _recorded(table: MaintainedTable, index: MetadataTable, columns: Mapping[str
     definitions = index.state.settings.definitions
     schema = table._table.snapshot().schema
     try:
-        unposted = lacking(index.state, requirements_of(definitions, schema)).left()
+        unposted = lacking(index.state, requirements_of(definitions, schema)).unbuilt()
         errors = index.state.recorded.errors()
     except CorruptIndexError as damage:
         return _damaged(damage)
@@ -180,7 +180,7 @@ def _progress(table: MaintainedTable, index: MetadataTable, sign: LastSign | Non
 
     if standing is Standing.BUILDING and covered is None:
         with suppress(CorruptIndexError):
-            remaining = extent_at(head).left
+            remaining = extent_at(head).unbuilt
             lag |= {"files": remaining.files, "bytes": remaining.bytes}
     return {
         "state": standing.value,
@@ -210,12 +210,12 @@ def _build(
         extent = extent_at(_version_built(table, index))
     except CorruptIndexError:
         return {}
-    if not extent.left.files and not behind:
+    if not extent.unbuilt.files and not behind:
         return {}
     running = sign.beat.builds if sign is not None and sign.state is State.ALIVE else {}
     if index.state.index_id in running:
         return {"build": dict(running[index.state.index_id])}
-    return {"build": BuildProgress("", extent).account()} if extent.left.files else {}
+    return {"build": BuildProgress("", extent).account()} if extent.unbuilt.files else {}
 
 
 def _version_built(table: MaintainedTable, index: MetadataTable) -> Version:

@@ -84,7 +84,7 @@ class MaintainedTable(DefinedTable):
             self._table.storage,
             standing=standing,
             at_head=snapshot.version == self._table.head(),
-            wanted=_chosen(files, columns, snapshot, index.state),
+            chosen_by=_chosen(files, columns, snapshot, index.state),
             **sampling,
         )
         report.version = self._table.name_of(snapshot.version)

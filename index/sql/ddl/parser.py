@@ -175,12 +175,12 @@ class StatementParser(PieceParser):
         word, place = self.word, self.token.start
         if word not in _CLAUSES:
             return False
-        what = "the kind" if word in ("USING", "AS") else word
-        if what in given.words:
-            refuse_statement(self.text, f"{what} stands twice", place, "Leave one out.")
-        given.words.add(what)
+        clause = "the kind" if word in ("USING", "AS") else word
+        if clause in given.words:
+            refuse_statement(self.text, f"{clause} stands twice", place, "Leave one out.")
+        given.words.add(clause)
         self.advance()
-        if what == "the kind":
+        if clause == "the kind":
             given.kind = self._kind()
         elif word == "OPTIONS":
             given.options = self.pairs()
@@ -197,7 +197,9 @@ class StatementParser(PieceParser):
         return True
 
     def _refuse_meaningless(self) -> None:
-        words = tuple(token.text if token.kind == "word" else "" for token in self.tokens[self.at :][:2])
+        words = tuple(
+            token.text if token.kind == "word" else "" for token in self.tokens[self.position :][:2]
+        )
         for meaningless, hint in MEANINGLESS.items():
             if words[: len(meaningless)] == meaningless:
                 reason = f"{' '.join(meaningless)} has no meaning for an index"
@@ -257,7 +259,7 @@ class StatementParser(PieceParser):
         self.needs("FROM", "ON", "IN")
         table = self.table()
         if table.kind == "name" and len(table.parts) == 1 and self.word in ("FROM", "IN"):
-            last = self.tokens[self.at - 1]
+            last = self.tokens[self.position - 1]
             self.advance()
             table = self.reference(last, last, [self.name("the name of a schema"), *table.parts])
         return ShowIndexes(table, formatted)
@@ -265,7 +267,7 @@ class StatementParser(PieceParser):
     def _describe(self) -> DescribeIndex:
         formatted = self.word in _FORMATTED and bool(self.advance())
         self.needs("INDEX")
-        if self.word in _FORMATTED and self.tokens[self.at + 1].text != "ON":
+        if self.word in _FORMATTED and self.tokens[self.position + 1].text != "ON":
             formatted = bool(self.advance())
         return DescribeIndex(*self._named(), formatted)
 

@@ -47,24 +47,24 @@ class PieceParser(Parser):
     expression_at = 0
     """The index of the token that begins the expression being parsed."""
 
-    def stop(self, at: Token | None = None) -> NoReturn:
+    def stop(self, token: Token | None = None) -> NoReturn:
         """Refuse the statement from a token of an expression on, by default the current one."""
         # Imported here, since only refusals need it.
         from tailbit.index.sql.syntax.hints import GENERAL, stopped
 
-        place = self.at if at is None else self.tokens.index(at)
+        place = self.position if token is None else self.tokens.index(token)
         first = self.expression_at
         reason, start, hint = stopped(self.text, self.tokens[first:], place - first)
         refuse_statement(self.text, reason, start, self.usage if hint == GENERAL else hint)
 
-    def expect(self, *wanted: str) -> NoReturn:
+    def expect(self, *words: str) -> NoReturn:
         """Refuse the statement at the current token, where one of some words or pieces is wanted."""
         token = self.token
-        meant = did_you_mean(token.text, wanted) if token.kind == "word" else ""
+        meant = did_you_mean(token.text, words) if token.kind == "word" else ""
         hint = f"{meant} {self.usage}".strip()
         if token.kind == "end" or self.is_sign(";"):
-            refuse_statement(self.text, f"it ends where {either(wanted)} is expected", self.last_end, hint)
-        reason = f"{self.shown()} stands where {either(wanted)} is expected"
+            refuse_statement(self.text, f"it ends where {either(words)} is expected", self.last_end, hint)
+        reason = f"{self.shown()} stands where {either(words)} is expected"
         refuse_statement(self.text, reason, token.start, hint)
 
     def shown(self) -> str:
@@ -72,32 +72,32 @@ class PieceParser(Parser):
         text = self.text[self.token.start : self.token.end]
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
-    def needs(self, *wanted: str) -> str:
+    def needs(self, *words: str) -> str:
         """Take one of some keywords or signs and return it; refuse the statement if none comes next."""
-        if self.token.kind not in ("word", "sign") or self.token.text not in wanted:
-            self.expect(*wanted)
+        if self.token.kind not in ("word", "sign") or self.token.text not in words:
+            self.expect(*words)
         return self.advance().text
 
-    def name(self, what: str) -> str:
+    def name(self, noun: str) -> str:
         """Take a name, quoted by backticks or not."""
         token = self.token
         if token.kind == "string":
             hint = f"Write it without quotes, or in backticks: {name_text(token.text)}"
-            refuse_statement(self.text, f"{what} stands in quotes", token.start, hint)
+            refuse_statement(self.text, f"{noun} stands in quotes", token.start, hint)
         if token.kind not in ("word", "name") or (token.kind == "word" and token.text in RESERVED):
-            self.expect(what)
+            self.expect(noun)
         name = self._field()
         if not name:
-            refuse_statement(self.text, f"{what} is empty", token.start, self.usage)
+            refuse_statement(self.text, f"{noun} is empty", token.start, self.usage)
         ahead = self.token
         if ahead.kind == "sign" and ahead.start == token.end and ahead.text in ("-", "/", ":"):
-            reason = f"a {ahead.text} stands within {what}"
+            reason = f"a {ahead.text} stands within {noun}"
             refuse_statement(self.text, reason, ahead.start, f"Put a name in backticks: `my-index`. {_PATHS}")
         return name
 
     def table(self) -> TableReference:
         """Take the reference of a table: a path in quotes or backticks, or names with dots between."""
-        if self.word == "TABLE" and self.tokens[self.at + 1].kind in ("word", "name", "string"):
+        if self.word == "TABLE" and self.tokens[self.position + 1].kind in ("word", "name", "string"):
             self.advance()
         first = self.token
         if first.kind == "string" and first.text:
@@ -130,11 +130,11 @@ class PieceParser(Parser):
         is_path = prefix in NAMES if len(names) > 1 else looks_so
         return names[-1] if is_path and len(names) <= len(("delta", "path")) else None
 
-    def expression(self, what: str) -> WrittenExpression:
+    def expression(self, noun: str) -> WrittenExpression:
         """Take an expression of the predicate language."""
-        start, self.expression_at = self.token.start, self.at
+        start, self.expression_at = self.token.start, self.position
         if self.token.kind == "end" or (self.token.kind == "sign" and self.token.text in ",);"):
-            self.expect(what)
+            self.expect(noun)
         self.condition()
         return WrittenExpression(self.text[start : self.last_end], self.text, start)
 
@@ -148,7 +148,7 @@ class PieceParser(Parser):
         return tuple(terms)
 
     def _term(self) -> WrittenExpression:
-        ahead = self.tokens[self.at + 1].text if self.is_sign(EVERY) else ""
+        ahead = self.tokens[self.position + 1].text if self.is_sign(EVERY) else ""
         if ahead in (",", ")"):
             return WrittenExpression(EVERY, self.text, self.advance().start)
         term = self.expression("a column or an expression")
@@ -173,7 +173,7 @@ class PieceParser(Parser):
             if key in pairs:
                 refuse_statement(self.text, f"{key} stands twice", place, "Leave one out.")
             self.takes_sign("=")
-            pairs[key] = Property(self._value(key), place, self.tokens[self.at - 1].start)
+            pairs[key] = Property(self._value(key), place, self.tokens[self.position - 1].start)
             sign = self.needs(",", ")")
         return pairs
 
@@ -301,7 +301,7 @@ def _call(text: str, name: str, named: Property, options: Properties) -> str:
     if name not in _APPLIED:
         _check_known(text, name, named)
     call = _OPTIONAL.sub(
-        lambda part: part.group() if set(_OPTION.findall(part.group())) <= set(options) else "",
+        lambda match: match.group() if set(_OPTION.findall(match.group())) <= set(options) else "",
         _template(name),
     )
     if call == "trim({column})":

@@ -36,9 +36,9 @@ MEANINGLESS = {
 """Clauses of Hive that have no meaning here, and what serves instead."""
 
 
-def refuse_statement(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
+def refuse_statement(text: str, reason: str, index: int | None = None, hint: str | None = None) -> NoReturn:
     """Raise a StatementError with the place in the text (characters from 1) and what to write instead."""
-    place = "" if at is None else placed(text, at)
+    place = "" if index is None else placed(text, index)
     raise StatementError(statement=text, reason=f"{reason}{place}", **({"hint": hint} if hint else {}))
 
 
@@ -48,7 +48,7 @@ def either(words: Sequence[str]) -> str:
     >>> either(["ON"]), either(["FROM", "ON", "IN"])
     ('ON', 'FROM, ON or IN')
     """
-    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+    return " or ".join(words_listed for words_listed in (", ".join(words[:-1]), words[-1]) if words_listed)
 
 
 _IN_SPARK = CLAUSES["INSERT"]

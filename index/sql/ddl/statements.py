@@ -134,11 +134,11 @@ class WrittenExpression:
         try:
             return cls(text)
         except PredicateError as wrong:
-            at = wrong.fields.get("at")
-            ahead = text[:at]
-            if at is None or text[at : at + 1] != "," or ahead.count("(") != ahead.count(")"):
+            index = wrong.fields.get("at")
+            ahead = text[:index]
+            if index is None or text[index : index + 1] != "," or ahead.count("(") != ahead.count(")"):
                 raise
-            refuse(text, wrong.fields["bare"], at, SEVERAL)
+            refuse(text, wrong.fields["bare"], index, SEVERAL)
 
     @property
     def tree(self) -> Tree:
@@ -150,7 +150,7 @@ class WrittenExpression:
         """Return the names of a column and of fields in it; empty for any other expression."""
         return self.tree.names if self.text != EVERY and self.tree.kind == "column" else ()
 
-    def refuse(self, reason: str, hint: str | None = None, at: int = 0) -> NoReturn:
+    def refuse(self, reason: str, hint: str | None = None, index: int = 0) -> NoReturn:
         """Raise a StatementError that points at the expression, or at a character of its text, from 0.
 
         Raises:
@@ -158,7 +158,7 @@ class WrittenExpression:
         """
         # OPTIONS (expr = ...) make a text that does not stand in the statement.
         is_as_written = self.source.startswith(self.text, self.place)
-        place = self.place + at if is_as_written or not self.source else self.place
+        place = self.place + index if is_as_written or not self.source else self.place
         refuse_statement(self.source or self.text, reason, place, hint)
 
     @contextmanager
@@ -179,8 +179,8 @@ class WrittenExpression:
             is_as_written = self.source.startswith(self.text, self.place)
             if not self.source or "at" not in unknown.fields or not is_as_written:
                 raise
-            at = placed(self.source, self.place + unknown.fields["at"])
-            raise UnknownColumnError(**{**unknown.fields, "place": at, "hint": unknown.hint}) from None
+            place = placed(self.source, self.place + unknown.fields["at"])
+            raise UnknownColumnError(**{**unknown.fields, "place": place, "hint": unknown.hint}) from None
 
     def __str__(self) -> str:
         return self.text

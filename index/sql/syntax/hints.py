@@ -86,11 +86,11 @@ _DATE = re.compile(r"\b(?:DATE|TIMESTAMP) \w+$|\b\d{4}[-/]\d\d?[-/]\d\d?(?:[T ]?
 """What ends in a date or time without quotes."""
 _SHOWN = 30
 
-Told = tuple[str, int, str]
+Refusal = tuple[str, int, str]
 """What was found, its place, and what to write instead."""
 
 
-def stopped(text: str, tokens: Sequence[Token], index: int) -> Told:
+def stopped(text: str, tokens: Sequence[Token], index: int) -> Refusal:
     """Return the error message and hint for a text that is no condition from a token on."""
     token = tokens[index]
     if (clause := clause_of(tokens, index)) is not None:
@@ -145,7 +145,7 @@ def _opened(tokens: Sequence[Token]) -> list[Token]:
     return opened
 
 
-def _of_end(text: str, tokens: Sequence[Token], index: int) -> Told:
+def _of_end(text: str, tokens: Sequence[Token], index: int) -> Refusal:
     last = tokens[index - 1]
     place = max(last.end - 1, 0)
     if (opened := _opened(tokens[:index])) and (last.kind != "sign" or last.text in ")]"):
@@ -163,7 +163,7 @@ def _around(tokens: Sequence[Token], index: int) -> str:
     return next((_WORDS[word] for word in reversed(words) if word in _WORDS), "")
 
 
-def _of_operator(text: str, tokens: Sequence[Token], index: int, shown: str) -> Told:
+def _of_operator(text: str, tokens: Sequence[Token], index: int, shown: str) -> Refusal:
     token, before = tokens[index], tokens[index - 1] if index else None
     if before is not None and before.kind == "sign" and token.kind == "sign" and before.end == token.start:
         both = text[before.start : token.end]

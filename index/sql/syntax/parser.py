@@ -98,20 +98,20 @@ class Parser(PrimaryParser):
 
     def _not_is_a_column(self) -> bool:
         """Return whether NOT, the current token, is the name of a column: `NOT = 1`, `NOT IS NULL`."""
-        ahead = self.tokens[self.at + 1]
+        ahead = self.tokens[self.position + 1]
         is_operator = ahead.kind == "sign" and (ahead.text in COMPARISONS or ahead.text in BEHIND_A_VALUE)
-        return is_operator or is_asked_for(self.tokens, self.at + 1)
+        return is_operator or is_asked_for(self.tokens, self.position + 1)
 
     def value(self, least: int = 1) -> Tree:
         """Take operators that bind as tightly as `least` or more, and their operands."""
-        left = self._signed()
+        first = self._signed()
         while (binding := _BINDING.get(operator := self._operator(), 0)) >= least:
             for _ in range(len(operator) if operator in (">>", "<<", ">>>") else 1):
                 self.advance()
-            right = self.value(binding + 1)
+            second = self.value(binding + 1)
             kind = "compare" if operator in COMPARISONS else "arithmetic"
-            left = Tree(kind, left.start, self.last_end, left, right, text=operator)
-        return left
+            first = Tree(kind, first.start, self.last_end, first, second, text=operator)
+        return first
 
     def _operator(self) -> str:
         """Return the operator at the current token; adjacent signs `< <` form a shift, as in Spark."""
@@ -130,7 +130,7 @@ class Parser(PrimaryParser):
         sign = self.token.text if self.token.kind == "sign" else ""
         if sign not in ("-", "+", "~"):
             return self.primary()
-        if self.tokens[self.at + 1].kind == "number" and sign == "-":
+        if self.tokens[self.position + 1].kind == "number" and sign == "-":
             return self.primary()
         self.advance()
         if sign == "+":
@@ -147,7 +147,7 @@ class Parser(PrimaryParser):
             return self._is(value)
         negated = self._negated()
         if self.takes_word("BETWEEN"):
-            if self.word in ("SYMMETRIC", "ASYMMETRIC") and not ends_a_value(self.tokens, self.at + 1):
+            if self.word in ("SYMMETRIC", "ASYMMETRIC") and not ends_a_value(self.tokens, self.position + 1):
                 self.stop()
             low = self.value()
             self.needs_word("AND")
@@ -158,7 +158,7 @@ class Parser(PrimaryParser):
         if self.word in LIKE:
             return self._like(value, negated)
         if negated:
-            self.stop(self.tokens[self.at - 1])
+            self.stop(self.tokens[self.position - 1])
         return value
 
     def _negated(self) -> bool:
@@ -185,7 +185,7 @@ class Parser(PrimaryParser):
 
             start, reason = self.token.start, "IN takes a list of values in parentheses"
             refuse(self.text, reason, start, listed_instead(self.text, start))
-        if self.begins_query(self.at + 1):
+        if self.begins_query(self.position + 1):
             refuse(self.text, "IN takes a list of values, not a query", self.token.start, OTHER_TABLE)
         return Tree("in", value.start, self.last_end, value, items=self._values(), negated=negated)
 
@@ -194,12 +194,12 @@ class Parser(PrimaryParser):
         self.needs_sign("(")
         listed = Listed(lambda start: Parser(self.text, self.tokens, start).condition())
         while True:
-            count = listed.takes(self.tokens, self.at)
+            count = listed.takes(self.tokens, self.position)
             if count:
-                self.at += count
+                self.position += count
             else:
-                begin = self.at
-                listed.add(self.condition(), self.tokens[begin : self.at])
+                begin = self.position
+                listed.add(self.condition(), self.tokens[begin : self.position])
             if not self.takes_sign(","):
                 break
         self.needs_sign(")")

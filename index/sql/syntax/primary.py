@@ -42,7 +42,7 @@ class PrimaryParser(ABC):
     def __init__(self, text: str, tokens: list[Token], start: int = 0) -> None:
         self.text = text
         self.tokens = tokens
-        self.at = start
+        self.position = start
         self.last_end = 0
         """Where the last token that was taken ends."""
 
@@ -57,24 +57,24 @@ class PrimaryParser(ABC):
     @property
     def token(self) -> Token:
         """Return the current token."""
-        return self.tokens[self.at]
+        return self.tokens[self.position]
 
     @property
     def word(self) -> str:
         """Return the current word in capitals; empty if the token is no word."""
-        token = self.tokens[self.at]
+        token = self.tokens[self.position]
         return token.text if token.kind == "word" else ""
 
     def advance(self) -> Token:
         """Return the current token, and move to the next."""
-        token = self.tokens[self.at]
+        token = self.tokens[self.position]
         self.last_end = token.end
-        self.at += 1
+        self.position += 1
         return token
 
     def is_sign(self, sign: str) -> bool:
         """Return whether the current token is a given sign."""
-        token = self.tokens[self.at]
+        token = self.tokens[self.position]
         return token.kind == "sign" and token.text == sign
 
     def takes_sign(self, sign: str) -> bool:
@@ -95,12 +95,12 @@ class PrimaryParser(ABC):
         if not self.takes_word(word):
             self.stop()
 
-    def stop(self, at: Token | None = None) -> NoReturn:
+    def stop(self, token: Token | None = None) -> NoReturn:
         """Refuse the text from a token on, by default the current one."""
         # Imported here, since only refusals need it.
         from tailbit.index.sql.syntax.hints import stopped
 
-        place = self.at if at is None else self.tokens.index(at)
+        place = self.position if token is None else self.tokens.index(token)
         reason, start, hint = stopped(self.text, self.tokens, place)
         refuse(self.text, f"{reason} (PARSE_SYNTAX_ERROR in Spark)", start, hint)
 
@@ -167,9 +167,12 @@ class PrimaryParser(ABC):
     def _refuse_star(self) -> NoReturn:
         from tailbit.index.sql.syntax.hints import COUNTING
 
-        counts = [token.text for token in self.tokens[max(0, self.at - 2) : self.at]] == ["COUNT", "("]
+        counts = [token.text for token in self.tokens[max(0, self.position - 2) : self.position]] == [
+            "COUNT",
+            "(",
+        ]
         hint = COUNTING if counts else "Name a column."
-        if self.at and self.text[self.token.start - 1] == "*":
+        if self.position and self.text[self.token.start - 1] == "*":
             refuse(self.text, "** is no operator here", self.token.start - 1, "Write n * n for n ** 2.")
         refuse(self.text, "* is not a value", self.token.start, hint)
 
@@ -181,10 +184,10 @@ class PrimaryParser(ABC):
         if first.kind == "number":
             constant = WrittenConstant("number", first.text, negative, plus)
             return Tree("constant", start, self.last_end, constant=constant)
-        parts = [first.text]
+        texts = [first.text]
         while self.token.kind == "string":
-            parts.append(self.advance().text)
-        return Tree("constant", start, self.last_end, constant=WrittenConstant("string", "".join(parts)))
+            texts.append(self.advance().text)
+        return Tree("constant", start, self.last_end, constant=WrittenConstant("string", "".join(texts)))
 
     def _name(self) -> Tree:
         """Take the name of a column, the argument of a lambda, or a function in backticks."""
@@ -205,7 +208,7 @@ class PrimaryParser(ABC):
         return self.text[token.start : token.end] if token.kind == "word" else token.text
 
     def _word(self) -> Tree:
-        token, ahead = self.token, self.tokens[self.at + 1]
+        token, ahead = self.token, self.tokens[self.position + 1]
         if token.text in CONSTANTS:
             self.advance()
             return Tree(CONSTANTS[token.text], token.start, token.end)
@@ -213,16 +216,18 @@ class PrimaryParser(ABC):
             return self._typed()
         if token.text == "INTERVAL":
             return self._interval()
-        if token.text == "CASE" and (ahead.text == "WHEN" or not ends_a_value(self.tokens, self.at + 1)):
+        if token.text == "CASE" and (
+            ahead.text == "WHEN" or not ends_a_value(self.tokens, self.position + 1)
+        ):
             return self._case()
         if ahead.kind == "sign" and ahead.text == "(":
             return self._called()
-        if token.text in NO_FUNCTIONS and not ends_a_value(self.tokens, self.at + 1):
+        if token.text in NO_FUNCTIONS and not ends_a_value(self.tokens, self.position + 1):
             self.stop()
         return self._name()
 
     def _interval(self) -> Tree:
-        match = interval_at(self.text, self.tokens, self.at)
+        match = interval_at(self.text, self.tokens, self.position)
         if match is None:
             return self._name()
         start, (text, count) = self.token.start, match
@@ -246,7 +251,7 @@ class PrimaryParser(ABC):
 
     def _parenthesis(self) -> Tree:
         start = self.advance().start
-        if self.begins_query(self.at):
+        if self.begins_query(self.position):
             refuse(self.text, "a query in parentheses is not read", start, "Ask the other table first.")
         items = [self.condition()]
         while self.takes_sign(","):
@@ -284,7 +289,7 @@ class PrimaryParser(ABC):
             return self._extract()
         if word == "TRIM" and self._holds_from():
             return self._trim()
-        if word == "EXISTS" and self.begins_query(self.at + 2):
+        if word == "EXISTS" and self.begins_query(self.position + 2):
             refuse(self.text, "EXISTS of a query is not read", self.token.start, OTHER_TABLE)
         if word in NO_FUNCTIONS and word not in LIKE:
             self.stop()
@@ -292,13 +297,13 @@ class PrimaryParser(ABC):
         return self._call(start, name)
 
     def _call(self, start: int, name: str) -> Tree:
-        before = self.at
+        before = self.position
         self.advance()
         items: tuple[Tree, ...] | None = None
         if name.upper() in _WORDS_BETWEEN:
             items = self._parted_by_words(_WORDS_BETWEEN[name.upper()])
         if items is None:
-            self.at = before
+            self.position = before
             items = () if self._takes_nothing() else self.listed()
         if name.lower() in LIKE_FUNCTIONS:
             return self._like_of(start, name.lower(), items)
@@ -314,7 +319,7 @@ class PrimaryParser(ABC):
 
     def _takes_nothing(self) -> bool:
         """Take empty parentheses if they come next; return whether they did."""
-        ahead = self.tokens[self.at + 1]
+        ahead = self.tokens[self.position + 1]
         return ahead.kind == "sign" and ahead.text == ")" and bool(self.advance() and self.advance())
 
     def _parted_by_words(self, words: tuple[str, ...]) -> tuple[Tree, ...] | None:
@@ -375,7 +380,7 @@ class PrimaryParser(ABC):
     def _holds_from(self) -> bool:
         """Return whether FROM stands directly in the parentheses after the current word."""
         depth = 0
-        for token in self.tokens[self.at + 1 :]:
+        for token in self.tokens[self.position + 1 :]:
             if token.kind == "sign":
                 depth += (token.text == "(") - (token.text == ")")
             if depth == 0 or (depth == 1 and token.kind == "word" and token.text == "FROM"):
@@ -403,19 +408,19 @@ def interval_at(text: str, tokens: Sequence[Token], index: int) -> tuple[str, in
     Raises:
         PredicateError: the interval is written in an unsupported form.
     """
-    parts: list[str] = []
+    units: list[str] = []
     place = index + 1
-    while (part := _part_at(tokens, place)) is not None:
-        written, place = part
-        parts.append(written)
-    if not parts and tokens[place].kind == "string":
-        parts, place = [tokens[place].text], place + 1
-    elif not parts and (ends_a_value(tokens, place) or tokens[place].kind == "sign"):
+    while (unit := _part_at(tokens, place)) is not None:
+        written, place = unit
+        units.append(written)
+    if not units and tokens[place].kind == "string":
+        units, place = [tokens[place].text], place + 1
+    elif not units and (ends_a_value(tokens, place) or tokens[place].kind == "sign"):
         return None
     goes_on = tokens[place].kind in ("string", "number") or tokens[place].text == "TO"
-    if not parts or goes_on:
+    if not units or goes_on:
         refuse(text, "such an INTERVAL is not read", tokens[index].start, INSTEAD["INTERVAL"])
-    return " ".join(parts), place - index
+    return " ".join(units), place - index
 
 
 def _part_at(tokens: Sequence[Token], index: int) -> tuple[str, int] | None:

@@ -153,7 +153,7 @@ BEHIND_A_VALUE = frozenset(") , . :: ] [ / % & | ^ ||".split())
 _WORDS_BEHIND_A_VALUE = frozenset(
     "AND OR IS IN BETWEEN DIV THEN WHEN ELSE END FROM LIKE ILIKE RLIKE REGEXP".split()
 )
-_ASKED = ("NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT")
+_CONSTANTS = ("NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT")
 
 
 def ends_a_value(tokens: Sequence[Token], index: int) -> bool:
@@ -176,5 +176,5 @@ def is_asked_for(tokens: Sequence[Token], index: int) -> bool:
     if words[0] != "IS":
         return False
     if words[1] == "NOT":
-        return len(words) > 2 and words[2] in _ASKED
-    return words[1] in _ASKED and tokens[index + 2].kind != "end"
+        return len(words) > 2 and words[2] in _CONSTANTS
+    return words[1] in _CONSTANTS and tokens[index + 2].kind != "end"

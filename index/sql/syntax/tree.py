@@ -76,13 +76,13 @@ class Tree(NamedTuple):
     escape: Tree | None = None
 
 
-def left(e: Tree) -> Tree:
+def first_of(e: Tree) -> Tree:
     """Return the first operand of a node that has one."""
     assert e.first is not None
     return e.first
 
 
-def right(e: Tree) -> Tree:
+def second_of(e: Tree) -> Tree:
     """Return the second operand of a node that has two."""
     assert e.second is not None
     return e.second
