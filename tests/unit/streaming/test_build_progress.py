@@ -180,7 +180,7 @@ def test_a_file_that_cannot_be_read_does_not_keep_a_build_from_its_end(path: str
     data.write_bytes(b"PAR1" + bytes(data.stat().st_size - 8) + b"PAR1")
     drive.drain()
     extent = build_extent_of(drive.index.state, drive.table.snapshot())
-    assert (extent.left.files, extent.whole.files) == (0, 5)
+    assert (extent.unbuilt.files, extent.whole.files) == (0, 5)
     assert "build" not in status_of(path)
 
 

@@ -47,7 +47,7 @@ def many_values(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_all_rows_of_a_row_space_are_counted_by_cardinalities(many_values: str) -> None:
     found = counted(many_values, None, "n")
-    assert {step.way for step in found.steps} == {CountingWay.RECORDED}
+    assert {step.method for step in found.steps} == {CountingWay.RECORDED}
     assert as_facets(found) == dict(Counter(tailbit.open(many_values).where().read(["n"])["n"].to_pylist()))
 
 
@@ -68,7 +68,7 @@ def test_where_most_rows_match_the_others_are_subtracted_from_all(many_values: s
 def test_codes_are_made_once_other_ways_have_cost_their_part(many_values: str) -> None:
     for cache in (POSTINGS, codes.CODES, SPENT):
         cache.clear()
-    ways = [counted(many_values, "c = 'red'", "n").steps[0].way for _ in range(30)]
+    ways = [counted(many_values, "c = 'red'", "n").steps[0].method for _ in range(30)]
     assert ways[-1] is CountingWay.CODES
     made = ways.index(CountingWay.CODES)
     assert set(ways[made:]) == {CountingWay.CODES}
@@ -78,7 +78,7 @@ def test_a_predicate_on_the_column_itself_asks_only_its_keys(many_values: str) -
     for cache in (POSTINGS, codes.CODES, SPENT):
         cache.clear()
     found = counted(many_values, "n IN (77, 1000000) AND k > 3", "n")
-    assert {step.way for step in found.steps} == {CountingWay.INTERSECTIONS}
+    assert {step.method for step in found.steps} == {CountingWay.INTERSECTIONS}
     assert list(as_facets(found)) == [77]
 
 
@@ -88,7 +88,7 @@ def test_a_predicate_on_the_column_itself_asks_only_its_keys(many_values: str) -
 def test_a_column_that_the_condition_leaves_one_value_is_not_looked_at(many_values: str, where: str) -> None:
     found = counted(many_values, where, "n")
     rows = tailbit.open(many_values).where(where).count()
-    assert [step.way for step in found.steps] == [CountingWay.RECORDED]
+    assert [step.method for step in found.steps] == [CountingWay.RECORDED]
     assert as_facets(found) == ({77: rows} if rows else {})
 
 

@@ -92,9 +92,9 @@ def test_columns_without_postings_are_grouped_by_the_postings_of_tuples(still: s
     selection = tailbit.open(still).where("s = 'x'")._selection
     columns = selection.schema.resolve_all(["d", "a"])
     by_tuples = count_groups(Rows.of(selection), columns, way)
-    assert [step.way for step in by_tuples.steps] == [way] * len(by_tuples.steps) != []
+    assert [step.method for step in by_tuples.steps] == [way] * len(by_tuples.steps) != []
     by_data = count_groups(Rows.of(selection), columns, CountingWay.DATA)
-    assert {step.way for step in by_data.steps} == {CountingWay.DATA}
+    assert {step.method for step in by_data.steps} == {CountingWay.DATA}
     assert as_facets(by_tuples) == as_facets(by_data)
     by_key = count_groups(Rows.of(selection), columns[1:], way)
     in_data = count_groups(Rows.of(selection), columns[1:], CountingWay.DATA)

@@ -67,7 +67,7 @@ class _Small(SpillingCoding):
     """A collector that holds one kilobyte of keys."""
 
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
-        super().__init__(type_, key_type, held=1_000)
+        super().__init__(type_, key_type, held_bytes=1_000)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
