@@ -80,7 +80,7 @@ def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
 def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, Any]]:
     """Describe how the matching rows would be read: a JSON-able dict per file and method.
 
-    Keys: `path`, `way` (a word of `Way`), `batches`, `row_groups`, `rows`. Cost: finds the rows and reads the
+    Keys: `path`, `way` (a `ReadMethod`), `batches`, `row_groups`, `rows`. Cost: finds the rows and reads the
     footers of their files.
     """
     out: dict[tuple[str, str], dict[str, Any]] = {}

@@ -26,7 +26,7 @@ from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of
 from tailbit.index.predicate.value_sets import Interval
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.condition import AllOf, AnyOf, Condition, Floats, Numbers, Part, Test, Texts
+from tailbit.tables.parquet.condition import AllOf, AnyOf, Condition, Floats, Numbers, Test, Texts, TextSearch
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _of_computed(node: Computed, values: pa.Array) -> Mask | None:
     return None if raised.any() else true
 
 
-def _text_search(call: Expression, column: Column) -> Part | None:
+def _text_search(call: Expression, column: Column) -> TextSearch | None:
     """Return the text search that a call does (startswith, endswith, contains, LIKE); None for others."""
     if not isinstance(call, Call) or call.name not in (*_SEARCHES, "like"):
         return None
@@ -204,6 +204,6 @@ def _text_search(call: Expression, column: Column) -> Part | None:
     if text is None:
         return None
     if call.name in _SEARCHES:
-        return Part(**{_SEARCHES[call.name]: text.encode()})
+        return TextSearch(**{_SEARCHES[call.name]: text.encode()})
     pieces = patterns.like_parts(text, str(call.setting[0]))
-    return None if pieces is None else Part(*(piece.encode() for piece in pieces))
+    return None if pieces is None else TextSearch(*(piece.encode() for piece in pieces))

@@ -35,7 +35,7 @@ from tailbit.tables.parquet.row_selection import (
     saves_by_mask,
 )
 from tailbit.tables.parquet.rows import Positions, pieces, without
-from tailbit.tables.parquet.value_search import Sought, count_passing, find
+from tailbit.tables.parquet.value_search import Search, count_passing, find
 from tailbit.tables.storage import Storage, at_once, one_look
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 else:
     truth = lazy("tailbit.index.predicate.truth")
 
-_Search = tuple[int, Sought, Node]
+_Search = tuple[int, Search, Node]
 """Number of a scan, its search over stored values, and the residual filter."""
 
 _TRUE = Constant(True)
@@ -185,7 +185,7 @@ def _searches(storage: Storage, scans: Sequence[Scan], whatever: bool) -> list[_
         condition, rest = conditions[key]
         if condition is None or isinstance(condition, bool):
             continue
-        search = Sought(scan.slice_, condition, groups, scan.among)
+        search = Search(scan.slice_, condition, groups, scan.among)
         out.append((number, search, _TRUE if rest is None else rest))
     return out
 

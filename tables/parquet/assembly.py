@@ -228,22 +228,22 @@ def can_be_cut(layout: Layout, leaf: int, group: int) -> bool:
     return layout.chunk(group, leaf).codec in CODECS
 
 
-def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], Longs]:
+def pick(pages: Sequence[Pages], rows_of_groups: Sequence[Longs]) -> tuple[list[Longs], Longs]:
     """Return the numbers of the pages that hold wanted rows per row group, and the rows' places in the pages.
 
-    `wanted`: ascending rows of each row group. The places count through the selected pages of all row groups
-    (see the example of the module).
+    `rows_of_groups`: ascending rows of each row group. The places count through the selected pages of all row
+    groups (see the example of the module).
     """
-    numbers, places, before = [], [], 0
-    for pages_of_group, rows in zip(pages, wanted, strict=True):
+    numbers, rows_in_pages, before = [], [], 0
+    for pages_of_group, rows in zip(pages, rows_of_groups, strict=True):
         of_page = np.diff(np.searchsorted(rows, pages_of_group.firsts))
         here = np.flatnonzero(of_page)
         counts = pages_of_group.firsts[here + 1] - pages_of_group.firsts[here]
         shift = before + np.cumsum(counts) - counts - pages_of_group.firsts[here]
-        places.append(rows + np.repeat(shift, of_page[here]))
+        rows_in_pages.append(rows + np.repeat(shift, of_page[here]))
         numbers.append(here)
         before += int(counts.sum())
-    return numbers, np.concatenate(places)
+    return numbers, np.concatenate(rows_in_pages)
 
 
 @dataclass(eq=False)
@@ -278,7 +278,7 @@ class Excerpt:
 
     def _chunk(self, pages: Pages, numbers: Longs, group: int, leaf: int, rows: int) -> bytes:
         """Copy the selected pages, contiguous pages in one read, and return the chunk's metadata."""
-        at, unpacked = self._size, int(pages.unpacked[numbers].sum())
+        begin, unpacked = self._size, int(pages.unpacked[numbers].sum())
         if pages.dictionary is not None:
             self._copy(pages.dictionary.start, pages.dictionary.end)
             unpacked += pages.dictionary.unpacked
@@ -289,8 +289,8 @@ class Excerpt:
         for first, last in zip(firsts, lasts, strict=True):
             self._copy(int(pages.starts[numbers[first]]), int(pages.ends[numbers[last]]))
         chunk = self.layout.chunk(group, leaf)
-        dictionary = at if pages.dictionary is not None else None
-        return written_chunk(chunk.type, chunk.codec, rows, unpacked, self._size - at, data, dictionary)
+        dictionary = begin if pages.dictionary is not None else None
+        return written_chunk(chunk.type, chunk.codec, rows, unpacked, self._size - begin, data, dictionary)
 
     def _copy(self, start: int, end: int) -> None:
         data = self.source.read_at(end - start, start)
@@ -364,31 +364,31 @@ class Assembly:
 
     def add_numbers(self, numbers: Ints, pages: Pages, codec: str, path: str) -> None:
         """Add an INT32 chunk: the data pages of a file's chunk, with `numbers` as its dictionary."""
-        at, (page, size) = self._size, _number_page(numbers.astype("<i4", copy=False).tobytes(), codec)
+        begin, (page, size) = self._size, _number_page(numbers.astype("<i4", copy=False).tobytes(), codec)
         self._write(page)
         begun = self._size
         for start, end in zip(pages.starts.tolist(), pages.ends.tolist(), strict=True):
             self._copy(path, start, end - start)
         unpacked, rows = int(pages.unpacked.sum()) + size, int(pages.firsts[-1])
-        self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - at, begun, at))
+        self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - begin, begun, begin))
 
     def add_chunk(self, chunk: Chunk, path: str) -> None:
         """Add a chunk of a file unchanged."""
-        at, (start, data, packed, unpacked, values, type_, codec, coded) = self._size, chunk
+        begin, (start, data, packed, unpacked, values, type_, codec, coded) = self._size, chunk
         self._copy(path, start, packed)
-        dictionary = at if coded else None
-        self._chunks.append(written_chunk(type_, codec, values, unpacked, packed, at + data, dictionary))
+        dictionary = begin if coded else None
+        self._chunks.append(written_chunk(type_, codec, values, unpacked, packed, begin + data, dictionary))
 
-    def add_mask(self, wanted: Longs, rows: int) -> None:
+    def add_mask(self, marked: Longs, rows: int) -> None:
         """Add a BOOLEAN chunk that is TRUE at the wanted rows."""
         mask = np.zeros(rows, bool)
-        mask[wanted] = True
-        at, page = (
+        mask[marked] = True
+        begin, page = (
             self._size,
             written_values(np.packbits(mask, bitorder="little").tobytes(), rows, nullable=False),
         )
         self._write(page)
-        self._chunks.append(written_chunk("BOOLEAN", "UNCOMPRESSED", rows, len(page), len(page), at, None))
+        self._chunks.append(written_chunk("BOOLEAN", "UNCOMPRESSED", rows, len(page), len(page), begin, None))
 
     def end_row_group(self, rows: int) -> None:
         """End a row group: it holds the chunks added since the last one."""
@@ -520,8 +520,8 @@ def passing_rows(
         data, use_statistics=False, glob=False, hive_partitioning=False, row_index_name=_ROW
     )
     if masked or few:
-        wanted = library.col(_MASK) & passes if masked else passes
-        rows = scan.filter(wanted).select(_ROW)
+        passes_mask = library.col(_MASK) & passes if masked else passes
+        rows = scan.filter(passes_mask).select(_ROW)
     else:
         rows = scan.with_columns(passes.alias(_ROW)).select(library.col(_ROW).arg_true())
     return np.asarray(rows.collect().to_series(0).to_numpy(), dtype=np.uint32)

@@ -63,33 +63,33 @@ def hashes_of_words(values: npt.NDArray[np.integer]) -> Hashes:
     return _final(_with_word(start, words) if width == 8 else _with_half(start, words))
 
 
-def hashes_of_bytes(places: Longs, data: Bytes) -> Hashes:
-    """Return the hashes of texts; `places`: where each begins in `data`, and where the last one ends.
+def hashes_of_bytes(bounds: Longs, data: Bytes) -> Hashes:
+    """Return the hashes of texts; `bounds`: where each begins in `data`, and where the last one ends.
 
     Cost: a few numpy calls per word of the longest text, each over the texts that reach this word.
 
     >>> hashes_of_bytes(np.array([0, 0, 3]), np.frombuffer(b"abc", np.uint8)).tolist()
     [17241709254077376921, 4952883123889572249]
     """
-    starts, lengths = places[:-1].astype(np.int64), np.diff(places).astype(np.int64)
+    starts, lengths = bounds[:-1].astype(np.int64), np.diff(bounds).astype(np.int64)
     padded = np.concatenate([data, np.zeros(8, np.uint8)])
-    hashes, at = np.full(len(starts), _P5), starts.copy()
+    hashes, offsets = np.full(len(starts), _P5), starts.copy()
     long = np.flatnonzero(lengths >= _STRIPE)
     if len(long):
         hashes[long] = _of_stripes(padded, starts[long], lengths[long] // _STRIPE)
-        at[long] += lengths[long] // _STRIPE * _STRIPE
+        offsets[long] += lengths[long] // _STRIPE * _STRIPE
     hashes += lengths.astype(np.uint64)
-    ends = places[1:].astype(np.int64)
-    while len(rows := np.flatnonzero(ends - at >= 8)):
-        hashes[rows] = _with_word(hashes[rows], _words(padded, at[rows], 8))
-        at[rows] += 8
-    rows = np.flatnonzero(ends - at >= 4)
-    hashes[rows] = _with_half(hashes[rows], _words(padded, at[rows], 4))
-    at[rows] += 4
-    while len(rows := np.flatnonzero(ends > at)):
-        mixed = hashes[rows] ^ padded[at[rows]].astype(np.uint64) * _P5
+    ends = bounds[1:].astype(np.int64)
+    while len(rows := np.flatnonzero(ends - offsets >= 8)):
+        hashes[rows] = _with_word(hashes[rows], _words(padded, offsets[rows], 8))
+        offsets[rows] += 8
+    rows = np.flatnonzero(ends - offsets >= 4)
+    hashes[rows] = _with_half(hashes[rows], _words(padded, offsets[rows], 4))
+    offsets[rows] += 4
+    while len(rows := np.flatnonzero(ends > offsets)):
+        mixed = hashes[rows] ^ padded[offsets[rows]].astype(np.uint64) * _P5
         hashes[rows] = _turned(mixed, 11) * _P1
-        at[rows] += 1
+        offsets[rows] += 1
     return _final(hashes)
 
 
@@ -108,10 +108,10 @@ def _of_stripes(data: Bytes, starts: Longs, stripes: Longs) -> Hashes:
     return out
 
 
-def _words(data: Bytes, at: Longs, width: int) -> Hashes:
+def _words(data: Bytes, offsets: Longs, width: int) -> Hashes:
     """Return the little-endian words of `width` bytes at some offsets."""
     windows = np.lib.stride_tricks.sliding_window_view(data, width)
-    return windows[at].view(f"<u{width}")[:, 0].astype(np.uint64)
+    return windows[offsets].view(f"<u{width}")[:, 0].astype(np.uint64)
 
 
 def _turned(words: Hashes, by: int) -> Hashes:
@@ -218,8 +218,8 @@ def masks_of(hashes: Hashes) -> Words:
 
 def _have(blocks: Words, hashes: Hashes) -> Mask:
     masks = masks_of(hashes)
-    held: Mask = (blocks & masks == masks).all(axis=1)
-    return held
+    present: Mask = (blocks & masks == masks).all(axis=1)
+    return present
 
 
 _WORDS: dict[str, np.dtype[Any]] = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64)}
@@ -255,8 +255,8 @@ def _is_text(stored: pa.DataType) -> bool:
 
 
 def _is_float(name: str, physical: str, stored: pa.DataType) -> bool:
-    wanted = {"FLOAT": "float", "DOUBLE": "double"}.get(physical)
-    return name == wanted and bool(pa.types.is_floating(stored))
+    expected = {"FLOAT": "float", "DOUBLE": "double"}.get(physical)
+    return name == expected and bool(pa.types.is_floating(stored))
 
 
 def _is_same(name: str, stored: pa.DataType, column: Column, layout: Layout) -> bool:
@@ -275,20 +275,20 @@ def _is_same(name: str, stored: pa.DataType, column: Column, layout: Layout) -> 
 
 def hashes_of_texts(values: Sequence[bytes]) -> Hashes:
     """Return the hashes of some bytes."""
-    places = np.concatenate([[0], np.cumsum([len(value) for value in values], dtype=np.int64)])
-    return hashes_of_bytes(places.astype(np.int64), np.frombuffer(b"".join(values), dtype=np.uint8))
+    bounds = np.concatenate([[0], np.cumsum([len(value) for value in values], dtype=np.int64)])
+    return hashes_of_bytes(bounds.astype(np.int64), np.frombuffer(b"".join(values), dtype=np.uint8))
 
 
 def _of_whole(values: Sequence[int], width: np.dtype[Any]) -> Hashes:
     most = np.iinfo(width)
-    held = [value for value in values if most.min <= value <= most.max]
-    return hashes_of_words(np.array(held, dtype=width))
+    fitting = [value for value in values if most.min <= value <= most.max]
+    return hashes_of_words(np.array(fitting, dtype=width))
 
 
 def _of_long(values: Sequence[int], length: int) -> Hashes:
     most = 1 << (8 * length - 1)
-    held = [value for value in values if -most <= value < most]
-    return hashes_of_texts([value.to_bytes(length, "big", signed=True) for value in held])
+    fitting = [value for value in values if -most <= value < most]
+    return hashes_of_texts([value.to_bytes(length, "big", signed=True) for value in fitting])
 
 
 def _of_floats(values: Sequence[float], width: np.dtype[Any]) -> Hashes | None:
@@ -296,8 +296,8 @@ def _of_floats(values: Sequence[float], width: np.dtype[Any]) -> Hashes | None:
     if any(map(math.isnan, values)):
         return None
     with np.errstate(over="ignore"):
-        held = [value for value in values if float(width.type(value)) == value]
-    both = held + [-0.0 for value in held if value == 0] + [0.0 for value in held if value == 0]
+        exact = [value for value in values if float(width.type(value)) == value]
+    both = exact + [-0.0 for value in exact if value == 0] + [0.0 for value in exact if value == 0]
     return hashes_of_words(np.array(both, dtype=width).view(f"i{width.itemsize}"))
 
 
@@ -313,7 +313,7 @@ _WHOLE = 1 << 16
 _FEW = 16
 """Up to this many values are looked up block by block."""
 
-_HELD: Cache[tuple[int, int, int], Any] = Cache(share(1 / 64))
+_FILTERS: Cache[tuple[int, int, int], Any] = Cache(share(1 / 64))
 """Filters that were read, by layout, row group and leaf; of a large one, only where its blocks are."""
 
 
@@ -326,12 +326,12 @@ class _Place(NamedTuple):
 
 def groups_with_filter(layout: Layout, leaf: int) -> frozenset[int]:
     """Return the row groups in which a leaf has a filter, according to the footer; the layout caches them."""
-    known: frozenset[int] | None = layout.derived.get((__name__, leaf))
-    if known is None:
+    groups_cached: frozenset[int] | None = layout.derived.get((__name__, leaf))
+    if groups_cached is None:
         groups = range(layout.metadata.num_row_groups)
-        known = frozenset(group for group in groups if _offset(layout, group, leaf) is not None)
-        layout.derived[__name__, leaf] = known
-    return known
+        groups_cached = frozenset(group for group in groups if _offset(layout, group, leaf) is not None)
+        layout.derived[__name__, leaf] = groups_cached
+    return groups_cached
 
 
 def may_hold(source: pa.NativeFile, layout: Layout, group: int, leaf: int, hashes: Hashes) -> Mask:
@@ -339,12 +339,12 @@ def may_hold(source: pa.NativeFile, layout: Layout, group: int, leaf: int, hashe
 
     Cost: the header, once, and a read per hash; the whole filter if it is small or the hashes are many.
     """
-    held = _HELD.get((layout.number, group, leaf), lambda: _read(source, layout, group, leaf))
-    if held is None:
+    filter_ = _FILTERS.get((layout.number, group, leaf), lambda: _read(source, layout, group, leaf))
+    if filter_ is None:
         return np.ones(len(hashes), dtype=np.bool_)
-    if isinstance(held, Bloom):
-        return held.may_hold(hashes)
-    return _in_blocks(source, held, hashes)
+    if isinstance(filter_, Bloom):
+        return filter_.may_hold(hashes)
+    return _in_blocks(source, filter_, hashes)
 
 
 def _offset(layout: Layout, group: int, leaf: int) -> int | None:
@@ -398,11 +398,11 @@ def groups_with_any(
         return every
     leaf = steps[-1].first
     having = groups_with_filter(layout, leaf)
-    filtered = [at for at, group in enumerate(groups) if group in having]
+    filtered = [number for number, group in enumerate(groups) if group in having]
     hashes = hashes_in_file(values, column, layout, steps[-1]) if filtered else None
     if hashes is None:
         return every
     with named_file(storage, path), storage.open(storage.resolve(path)) as source:
-        for at in filtered:
-            every[at] = bool(may_hold(source, layout, groups[at], leaf, hashes).any())
+        for number in filtered:
+            every[number] = bool(may_hold(source, layout, groups[number], leaf, hashes).any())
     return every

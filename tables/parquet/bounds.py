@@ -56,12 +56,12 @@ def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBoun
     Raises:
         DataFileError: the name of the column is ambiguous in the file.
     """
-    known = layout.bounds.get(column.id, None)
-    if known is None or known[0] != (column.type, column.unit):
+    cached = layout.bounds.get(column.id, None)
+    if cached is None or cached[0] != (column.type, column.unit):
         (groups,) = column_statistics([(layout, path)], column)
         bounds = [None if g.low is None else FileBounds(g.low, g.high, g.nulls, None) for g in groups]
-        known = layout.bounds[column.id] = ((column.type, column.unit), bounds)
-    return known[1]
+        cached = layout.bounds[column.id] = ((column.type, column.unit), bounds)
+    return cached[1]
 
 
 def column_statistics(files: Sequence[tuple[Layout, str]], column: Column) -> list[list[ChunkStatistics]]:

@@ -135,7 +135,7 @@ def positions_of(batch: Sequence[Group]) -> list[Read]:
     out: dict[str, tuple[FileSlice, list[npt.NDArray[np.uint64]]]] = {}
     for group in batch:
         out.setdefault(group.slice_.path, (group.slice_, []))[1].append(group.positions)
-    return [(slice_, np.concatenate(parts)) for slice_, parts in out.values()]
+    return [(slice_, np.concatenate(positions)) for slice_, positions in out.values()]
 
 
 def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> list[Group]:
@@ -148,25 +148,25 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
     layout = open_layout(storage, slice_.path, slice_.size)
     nodes = [flat_column(layout, column, slice_.path) for column in columns]
     cuts = np.searchsorted(positions, layout.starts.astype(np.uint64))
-    at = np.flatnonzero(np.diff(cuts)).tolist()
+    numbers = np.flatnonzero(np.diff(cuts)).tolist()
     out: list[Group] = []
     leaves = [node.first for node in nodes if node is not None]
     if not columns or len(leaves) < len(columns):
         return out
     values, most = 0, max(_VALUES, len(positions) // _ROWS_A_VALUE)
     with storage.open(storage.resolve(slice_.path)) as source:
-        for seen, number in enumerate(at, 1):
+        for seen, number in enumerate(numbers, 1):
             chunks = [_chunk(layout, source, number, leaf) for leaf in leaves]
-            known = [chunk for chunk in chunks if chunk is not None]
-            values += sum(chunk.dictionary.values for chunk in known)
+            readable = [chunk for chunk in chunks if chunk is not None]
+            values += sum(chunk.dictionary.values for chunk in readable)
             # Finding the pages of all row groups first would cost as much as decoding them.
-            if len(known) < len(columns) or values * len(at) > most * seen:
+            if len(readable) < len(columns) or values * len(numbers) > most * seen:
                 return []
             here = positions[cuts[number] : cuts[number + 1]]
             if len(here) == layout.starts[number + 1] - layout.starts[number]:
-                out.append(Group(slice_, layout, here, None, known))
+                out.append(Group(slice_, layout, here, None, readable))
                 continue
-            cut = _cut(known, here.view(np.int64) - layout.starts[number])
+            cut = _cut(readable, here.view(np.int64) - layout.starts[number])
             if cut is None:
                 return []
             out.append(Group(slice_, layout, here, *cut))
@@ -181,13 +181,13 @@ def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] 
     if not any(_in_few_pages(chunk.pages, rows) for chunk in chunks):
         return rows, chunks
     picks = [pick([chunk.pages], [rows]) for chunk in chunks]
-    parts = [chunk.pages.of(numbers[0]) for chunk, (numbers, _) in zip(chunks, picks, strict=True)]
-    whole, cut = sum(chunk.pages.packed for chunk in chunks), sum(part.packed for part in parts)
+    cut_pages = [chunk.pages.of(numbers[0]) for chunk, (numbers, _) in zip(chunks, picks, strict=True)]
+    whole, cut = sum(chunk.pages.packed for chunk in chunks), sum(pages.packed for pages in cut_pages)
     if cut * _FEW > whole:
         return rows, chunks
     if len({chunk.pages.same_rows for chunk in chunks}) > 1:
         return None if cut * _VERY_FEW < whole else (rows, chunks)
-    return picks[0][1], [chunk._replace(pages=part) for chunk, part in zip(chunks, parts, strict=True)]
+    return picks[0][1], [chunk._replace(pages=pages) for chunk, pages in zip(chunks, cut_pages, strict=True)]
 
 
 def _in_few_pages(pages: Pages, rows: Longs) -> bool:
@@ -260,9 +260,7 @@ class _Chunk(NamedTuple):
     data: bytes
 
 
-def values_of(
-    storage: Storage, layout: Layout, leaf: int, column: Column, wanted: Sequence[Used]
-) -> pa.Array:
+def values_of(storage: Storage, layout: Layout, leaf: int, column: Column, used: Sequence[Used]) -> pa.Array:
     """Decode the values of the used codes of one leaf, chunk by chunk; all files have the schema of `layout`.
 
     Raises:
@@ -272,17 +270,21 @@ def values_of(
     described = layout.metadata.schema.column(leaf)
     physical, nullable = str(described.physical_type), bool(described.max_definition_level)
     width = described.length if physical == "FIXED_LEN_BYTE_ARRAY" else _WIDTHS.get(physical)
-    with_pages = _pages(storage, wanted)
-    chunks = [_picked(with_pages, width, nullable)] if width else list(_coded_values(with_pages, nullable))
+    with_pages = _pages(storage, used)
+    chunks = (
+        [_selected_values(with_pages, width, nullable)]
+        if width
+        else list(_coded_values(with_pages, nullable))
+    )
     data = _file(layout, leaf, physical, chunks)
-    file = file_in_memory(data, wanted[0].path if wanted else "", layout.tree, {})
+    file = file_in_memory(data, used[0].path if used else "", layout.tree, {})
     values = read_columns(file, [column])[column.id]
     return pa.concat_arrays([pa.nulls(0, values.type), *values.chunks])
 
 
-def _pages(storage: Storage, wanted: Sequence[Used]) -> Iterator[tuple[Used, bytes]]:
+def _pages(storage: Storage, used: Sequence[Used]) -> Iterator[tuple[Used, bytes]]:
     """Yield the dictionary page of each chunk, header included."""
-    for path, some in groupby(wanted, lambda group: group.path):
+    for path, some in groupby(used, lambda group: group.path):
         with storage.open(storage.resolve(path)) as source:
             for group in some:
                 page = source.read_at(group.page.end - group.page.start, group.page.start)
@@ -291,9 +293,9 @@ def _pages(storage: Storage, wanted: Sequence[Used]) -> Iterator[tuple[Used, byt
                 yield group, page
 
 
-def _picked(pages: Iterator[tuple[Used, bytes]], width: int, nullable: bool) -> _Chunk:
+def _selected_values(pages: Iterator[tuple[Used, bytes]], width: int, nullable: bool) -> _Chunk:
     """Select the values of all codes, which have a fixed width, into one chunk."""
-    parts, rows = [], 0
+    pieces, rows = [], 0
     for group, page in pages:
         head = group.page.body - group.page.start
         body = page[head:]
@@ -302,9 +304,9 @@ def _picked(pages: Iterator[tuple[Used, bytes]], width: int, nullable: bool) -> 
             body = pa.decompress(body, decompressed_size=size, codec=group.codec.lower())
         if len(body) != group.page.values * width:
             raise ValueError(f"a dictionary of {group.page.values} values has {len(body)} bytes")
-        parts.append(np.frombuffer(body, dtype=_DTYPES.get(width, f"V{width}")).take(group.codes).tobytes())
+        pieces.append(np.frombuffer(body, dtype=_DTYPES.get(width, f"V{width}")).take(group.codes).tobytes())
         rows += len(group.codes)
-    data = written_values(b"".join(parts), rows, nullable)
+    data = written_values(b"".join(pieces), rows, nullable)
     return _Chunk(rows, len(data), "UNCOMPRESSED", b"", data)
 
 
@@ -316,17 +318,17 @@ def _coded_values(pages: Iterator[tuple[Used, bytes]], nullable: bool) -> Iterat
 
 def _file(layout: Layout, leaf: int, physical: str, chunks: Sequence[_Chunk]) -> pa.Buffer:
     """Assemble chunks of one leaf, a row group each, as a file with the schema of a data file."""
-    absent, parts, at, groups = absent_chunks(layout), [MAGIC], len(MAGIC), []
+    absent, pieces, offset, groups = absent_chunks(layout), [MAGIC], len(MAGIC), []
     before, after = absent[:leaf], absent[leaf + 1 :]
     for piece in chunks:
-        start, size = at + len(piece.dictionary), len(piece.dictionary) + len(piece.data)
+        start, size = offset + len(piece.dictionary), len(piece.dictionary) + len(piece.data)
         sizes = (piece.rows, piece.unpacked, size, start)
-        chunk = written_chunk(physical, piece.codec, *sizes, at if piece.dictionary else None)
+        chunk = written_chunk(physical, piece.codec, *sizes, offset if piece.dictionary else None)
         groups.append(written_row_group([*before, chunk, *after], size, piece.rows))
-        parts += [piece.dictionary, piece.data]
-        at += size
+        pieces += [piece.dictionary, piece.data]
+        offset += size
     footer = written_footer(layout, groups, sum(piece.rows for piece in chunks))
-    return arrow_buffer([*parts, ended(footer)])
+    return arrow_buffer([*pieces, ended(footer)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,11 +346,11 @@ class Numbered:
 
 
 def numbered(
-    storage: Storage, wanted: Iterable[Read], columns: Sequence[Column], masked: bool | None = None
+    storage: Storage, reads: Iterable[Read], columns: Sequence[Column], masked: bool | None = None
 ) -> Iterator[tuple[list[Numbered], list[Read]]]:
     """Yield columns at wanted rows, batch by batch, and the reads that must be decoded as values instead.
 
-    `wanted`: files with ascending row positions. `masked`: True if Polars filters the rows while it decodes,
+    `reads`: files with ascending row positions. `masked`: True if Polars filters the rows while it decodes,
     False if pyarrow decodes all rows; None: Polars if it is already loaded. Polars is not loaded for this:
     pyarrow is hardly slower. Cost: the compressed chunks of row groups with wanted rows are copied, and their
     codes decoded on all cores. Memory: some 28 MB, or a row group, for each core and three more; 4 bytes per
@@ -358,28 +360,28 @@ def numbered(
         DataFileError: a file is missing, not of the size in the log, or not readable Parquet.
     """
     stored = [column for column in columns if not column.partition]
-    left: list[Read] = []
+    undecided: list[Read] = []
 
     def read(batch: Sequence[Group], _: bool) -> tuple[list[Numbered], list[Read]]:
         numbered_columns = _read(storage, batch, columns, stored, masked)
         return (numbered_columns, []) if numbered_columns is not None else ([], positions_of(batch))
 
     yield from in_order(
-        partial(read, batch) for batch in in_batches(_coded_groups(storage, wanted, stored, left))
+        partial(read, batch) for batch in in_batches(_coded_groups(storage, reads, stored, undecided))
     )
-    if left:
-        yield [], left
+    if undecided:
+        yield [], undecided
 
 
 def _coded_groups(
-    storage: Storage, wanted: Iterable[Read], columns: Sequence[Column], left: list[Read]
+    storage: Storage, reads: Iterable[Read], columns: Sequence[Column], undecided: list[Read]
 ) -> Iterator[Group]:
-    """Yield the row groups that can be read as numbers, file by file; add other files to `left`."""
-    for read in wanted:
+    """Yield the row groups that can be read as numbers, file by file; add other files to `undecided`."""
+    for read in reads:
         groups = coded_groups(storage, read, columns)
         yield from groups
         if not groups and len(read[1]):
-            left.append(read)
+            undecided.append(read)
 
 
 def _read(
@@ -425,7 +427,7 @@ def _decoded(
     numbers = [_filled(table.column(n)) for n in range(columns)]
     if all(group.some is None for group in batch):
         return numbers
-    return [_wanted(every, batch) for every in numbers]
+    return [_of_rows(every, batch) for every in numbers]
 
 
 def _filled(numbers: pa.ChunkedArray) -> Ints:
@@ -433,11 +435,16 @@ def _filled(numbers: pa.ChunkedArray) -> Ints:
     return out
 
 
-def _wanted(numbers: Ints, batch: Sequence[Group]) -> Ints:
+def _of_rows(numbers: Ints, batch: Sequence[Group]) -> Ints:
     """Select the numbers of the wanted rows from those of all rows of the row groups."""
     ends = np.cumsum([group.rows for group in batch])
-    parts = zip(batch, np.split(numbers, ends[:-1]), strict=True)
-    return np.concatenate([part if group.some is None else part.take(group.some) for group, part in parts])
+    numbers_of_groups = zip(batch, np.split(numbers, ends[:-1]), strict=True)
+    return np.concatenate(
+        [
+            of_group if group.some is None else of_group.take(group.some)
+            for group, of_group in numbers_of_groups
+        ]
+    )
 
 
 def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: bool) -> bytes:
@@ -472,14 +479,14 @@ def _with_values(
     counts = occurrences(numbers, int(firsts[-1]))
     used = np.flatnonzero(counts)
     cuts = np.searchsorted(used, firsts)
-    wanted = [
+    chunks_used = [
         Used(group.slice_.path, chunk.dictionary, chunk.codec, used[low:high] - first)
         for group, chunk, low, high, first in zip(
             batch, chunks, cuts[:-1], cuts[1:], firsts[:-1], strict=True
         )
         if low < high
     ]
-    values = values_of(storage, batch[0].layout, chunks[0].leaf, column, wanted)
+    values = values_of(storage, batch[0].layout, chunks[0].leaf, column, chunks_used)
     if len(used) and used[0] == 0:
         values = pa.concat_arrays([pa.nulls(1, values.type), values])
     if len(values) != len(used):

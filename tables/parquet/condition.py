@@ -83,7 +83,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Part:
+class TextSearch:
     """Bytes with a given beginning, a given end that does not overlap it, and a given part anywhere."""
 
     begin: bytes = b""
@@ -91,7 +91,7 @@ class Part:
     middle: bytes = b""
 
 
-Stored = Numbers | Floats | Texts | Part
+Stored = Numbers | Floats | Texts | TextSearch
 """Conditions on values as a file stores them."""
 
 
@@ -117,14 +117,14 @@ class Test:
 class AllOf:
     """A conjunction: a row passes if it passes all parts."""
 
-    parts: Sequence[Condition]
+    children: Sequence[Condition]
 
 
 @dataclass(frozen=True, eq=False)
 class AnyOf:
     """A disjunction: a row passes if it passes any part."""
 
-    parts: Sequence[Condition]
+    children: Sequence[Condition]
 
 
 Condition = Test | AllOf | AnyOf
@@ -139,8 +139,8 @@ def _tests(condition: Condition) -> Iterator[Test]:
     if isinstance(condition, Test):
         yield condition
     else:
-        for part in condition.parts:
-            yield from _tests(part)
+        for inner in condition.children:
+            yield from _tests(inner)
 
 
 _DISTINCT = 4
@@ -199,7 +199,7 @@ def _is_as_meant(
         return physical in _NUMBERS
     if isinstance(test, Floats):
         return physical in ("FLOAT", "DOUBLE")
-    return isinstance(test, (Texts, Part)) and physical == "BYTE_ARRAY"
+    return isinstance(test, (Texts, TextSearch)) and physical == "BYTE_ARRAY"
 
 
 def _is_same(stored: pa.DataType, meant: pa.DataType, leaf: pq.ColumnSchema) -> bool:

@@ -152,12 +152,12 @@ def open_layout(
     """
     with named_file(storage, slice_path):
         path, stat = _located(storage, slice_path, expect_size)
-        known = known_layout(storage, path, stat)
-        if known is None:
+        layout = known_layout(storage, path, stat)
+        if layout is None:
             file = _opened(storage, path, slice_path)
             footer = (file.metadata, file.tree, file.head)
-            known = keep_layout(storage, path, stat, *footer) if cached else layout_of(*footer)
-        return known
+            layout = keep_layout(storage, path, stat, *footer) if cached else layout_of(*footer)
+        return layout
 
 
 @contextmanager
@@ -385,7 +385,7 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
         DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.
     """
     steps: list[ParquetNode] = []
-    at = tree
+    node = tree
     if column.field_ids and not column.aliases and not has_ids(tree):
         raise DataFileError(file=path, reason="its fields have no ids, but the table maps columns by id")
     if column.is_null_in(path):
@@ -393,11 +393,11 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
     for depth, name in enumerate(column.physical):
         number = column.field_ids[depth] if column.field_ids else None
         aliases = column.aliases[depth] if column.aliases else ()
-        below = find_field(at, name, number, path, aliases)
+        below = find_field(node, name, number, path, aliases)
         if below is None:
             return None
         steps.append(below)
-        at = below
+        node = below
     return steps
 
 
@@ -434,12 +434,12 @@ def column_of(
 ) -> pa.ChunkedArray:
     """Return a column from a table that holds only some leaves; NULL wherever a struct above is NULL."""
     out: pa.ChunkedArray | None = None
-    at = tree
+    node = tree
     for step in steps:
-        read = [c for c in at.children if not leaves.isdisjoint(c.leaves)]
+        read = [c for c in node.children if not leaves.isdisjoint(c.leaves)]
         number = next(i for i, c in enumerate(read) if c.first == step.first)
         out = table.column(number) if out is None else pc.struct_field(out, [number])
-        at = step
+        node = step
     return out
 
 
@@ -461,16 +461,16 @@ def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> It
     if not steps or int96_leaves(file.metadata, leaves) or _is_mostly_codes(file, column, group, leaves):
         yield read_columns(file, [column], [group])[column.id]
         return
-    left = file.metadata.row_group(group).num_rows
+    remaining = file.metadata.row_group(group).num_rows
     try:
         check_chunks(file.metadata, [group], leaves)
         with _opened_plain(file) as opened:
             for batch in opened.reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
                 stored = column_of(pa.Table.from_batches([batch]), file.tree, steps, set(leaves))
-                left -= len(batch)
+                remaining -= len(batch)
                 yield as_column(opened, column, type_, steps, stored)
-        if left:
-            raise ValueError(f"{left} rows of row group {group} cannot be read")
+        if remaining:
+            raise ValueError(f"{remaining} rows of row group {group} cannot be read")
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
 

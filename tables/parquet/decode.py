@@ -43,26 +43,26 @@ _PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
 """Java writes numbers of a size between these without an exponent."""
 
 
-def is_promotion(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def is_promotion(stored: pa.DataType, type_: pa.DataType) -> bool:
     """Return whether Hudi promotes values of a stored type to another by its own rules.
 
     >>> is_promotion(pa.int32(), pa.float32()), is_promotion(pa.float64(), pa.float32())
     (True, False)
     """
     types = pa.types
-    if types.is_float32(wanted):
+    if types.is_float32(type_):
         return bool(types.is_integer(stored))
-    if types.is_float64(wanted):
+    if types.is_float64(type_):
         return bool(types.is_integer(stored) or types.is_float32(stored))
-    return bool(types.is_string(wanted) and (types.is_integer(stored) or _is_float(stored)))
+    return bool(types.is_string(type_) and (types.is_integer(stored) or _is_float(stored)))
 
 
-def promoted(stored: pa.Array, wanted: pa.DataType) -> pa.Array:
+def promoted(stored: pa.Array, type_: pa.DataType) -> pa.Array:
     """Return values of a stored type as Hudi promotes them; NULL stays NULL."""
     if _is_float(stored.type):
-        texts = float_texts(stored) if pa.types.is_string(wanted) else pc.cast(stored, pa.string())
-        return pc.cast(texts, wanted)
-    return pc.cast(stored, wanted, safe=pa.types.is_string(wanted))
+        texts = float_texts(stored) if pa.types.is_string(type_) else pc.cast(stored, pa.string())
+        return pc.cast(texts, type_)
+    return pc.cast(stored, type_, safe=pa.types.is_string(type_))
 
 
 def float_texts(values: pa.Array) -> pa.StringArray:
@@ -163,7 +163,7 @@ def has_ids(struct: ParquetNode) -> bool:
 
 
 def find_field(
-    at: ParquetNode, name: str, number: int | None, path: str, aliases: Sequence[str] = ()
+    node: ParquetNode, name: str, number: int | None, path: str, aliases: Sequence[str] = ()
 ) -> ParquetNode | None:
     """Return the inner field of an id, or of a name (ignoring case) if `number` is None; None if missing.
 
@@ -172,12 +172,12 @@ def find_field(
     Raises:
         DataFileError: two fields match the name or id.
     """
-    if number is not None and aliases and not has_ids(at):
-        matches = [c for c in at.children if c.field.name in aliases]
+    if number is not None and aliases and not has_ids(node):
+        matches = [c for c in node.children if c.field.name in aliases]
     elif number is not None:
-        matches = [c for c in at.children if field_id(c) == number]
+        matches = [c for c in node.children if field_id(c) == number]
     else:
-        matches = [c for c in at.children if c.field.name.lower() == name.lower()]
+        matches = [c for c in node.children if c.field.name.lower() == name.lower()]
     if len(matches) > 1:
         raise DataFileError(file=path, reason=f"it has {len(matches)} fields that {name!r} may mean")
     return matches[0] if matches else None
@@ -229,36 +229,34 @@ class Decoder:
             if child is None:
                 children.append(constant(inner.default, type_, len(stored)))
             else:
-                at = next(i for i, c in enumerate(node.children) if c.first == child.first)
-                children.append(self.array(stored.field(at), inner, child))
+                index = next(i for i, c in enumerate(node.children) if c.first == child.first)
+                children.append(self.array(stored.field(index), inner, child))
         return nested_array(pa.struct(fields), children, null=_nulls(stored))
 
-    def _variant(self, stored: pa.StructArray, wanted: pa.DataType) -> pa.Array:
+    def _variant(self, stored: pa.StructArray, type_: pa.DataType) -> pa.Array:
         """Return the two encoded parts of a variant; refuse a variant that is shredded into columns."""
-        parts = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
-        if parts.keys() != {"metadata", "value"}:
+        fields = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
+        if fields.keys() != {"metadata", "value"}:
             raise DataFileError(file=self.path, reason=f"column {self.label} holds a shredded variant")
-        arrays = [pc.cast(parts[f.name], pa.binary()) for f in wanted]
-        return nested_array(wanted, arrays, null=_nulls(stored))
+        arrays = [pc.cast(fields[f.name], pa.binary()) for f in type_]
+        return nested_array(type_, arrays, null=_nulls(stored))
 
     def _leaf(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
-        wanted = arrow_type(column.type, self.label)
+        type_ = arrow_type(column.type, self.label)
         stored = self._as_declared(decoded(stored), column, node)
         self._check_calendar(stored, column, node)
         if column.type.char_length:
-            return pc.utf8_rpad(pc.cast(stored, wanted), column.type.char_length, " ")
-        if stored.type == wanted:
+            return pc.utf8_rpad(pc.cast(stored, type_), column.type.char_length, " ")
+        if stored.type == type_:
             return stored
-        if column.type.promoted and is_promotion(stored.type, wanted):
-            return promoted(stored, wanted)
-        if not _becomes(stored.type, wanted) or (
-            column.type.name == "timestamp_ntz" and self._is_int96(node)
-        ):
+        if column.type.promoted and is_promotion(stored.type, type_):
+            return promoted(stored, type_)
+        if not _becomes(stored.type, type_) or (column.type.name == "timestamp_ntz" and self._is_int96(node)):
             raise DataFileError(
                 file=self.path,
                 reason=f"column {self.label} holds {stored.type}, the table says {column.type}",
             )
-        return pc.cast(stored, wanted)
+        return pc.cast(stored, type_)
 
     def _as_declared(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
         """Return stored times in the unit that the table declares, whatever the file says of them."""
@@ -306,24 +304,24 @@ def _micros(stored: pa.Array) -> pa.Array:
     return pc.cast(pc.cast(stored, pa.timestamp("us", stored.type.tz), safe=False), pa.int64())
 
 
-def _becomes(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def _becomes(stored: pa.DataType, type_: pa.DataType) -> bool:
     """Return whether stored values of a type fit another: the same kind, or a widening that Delta allows."""
     types = pa.types
     if types.is_null(stored):
         return True
-    if types.is_timestamp(wanted):
+    if types.is_timestamp(type_):
         if types.is_timestamp(stored):
-            return wanted.tz is not None or stored.tz is None
-        return types.is_date(stored) and wanted.tz is None
-    if types.is_decimal(wanted):
+            return type_.tz is not None or stored.tz is None
+        return types.is_date(stored) and type_.tz is None
+    if types.is_decimal(type_):
         return bool(types.is_decimal(stored) or types.is_integer(stored))
-    if types.is_float64(wanted):
+    if types.is_float64(type_):
         return bool(types.is_float32(stored) or types.is_integer(stored))
-    if types.is_integer(wanted):
+    if types.is_integer(type_):
         return bool(types.is_integer(stored))
-    if types.is_date(wanted):
+    if types.is_date(type_):
         return bool(types.is_date(stored))
-    if types.is_string(wanted) or types.is_binary(wanted):
+    if types.is_string(type_) or types.is_binary(type_):
         return bool(_is_text(stored))
     return False
 

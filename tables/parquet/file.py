@@ -62,11 +62,11 @@ def parquet_tree(schema: pa.Schema, leaves: int) -> ParquetNode:
 
 def _node(field: pa.Field, first: int) -> ParquetNode:
     children: list[ParquetNode] = []
-    at = first
+    leaf = first
     for inner in _inner(field.type):
-        children.append(_node(inner, at))
-        at = children[-1].end
-    return ParquetNode(field, first, at if children else first + 1, tuple(children))
+        children.append(_node(inner, leaf))
+        leaf = children[-1].end
+    return ParquetNode(field, first, leaf if children else first + 1, tuple(children))
 
 
 def _inner(type_: pa.DataType) -> list[pa.Field]:
@@ -178,16 +178,16 @@ class ParquetFile:
         """Return the leaves of columns, which may be nested fields joined by dots; None for all columns."""
         if columns is None:
             return None
-        paths = [".".join(parts) + "." for parts in self.reader.column_paths]
+        paths = [".".join(steps) + "." for steps in self.reader.column_paths]
         return [leaf for name in columns for leaf, path in enumerate(paths) if path.startswith(f"{name}.")]
 
 
-def arrow_buffer(parts: Sequence[bytes | memoryview]) -> pa.Buffer:
+def arrow_buffer(pieces: Sequence[bytes | memoryview]) -> pa.Buffer:
     """Concatenate bytes into one buffer in Arrow's own memory, which Arrow's threads may read as a file."""
-    buffer = pa.allocate_buffer(sum(map(len, parts)))
+    buffer = pa.allocate_buffer(sum(map(len, pieces)))
     with pa.FixedSizeBufferWriter(buffer) as out:
-        for part in parts:
-            out.write(part)
+        for piece in pieces:
+            out.write(piece)
     return buffer
 
 
@@ -255,8 +255,8 @@ def _shape_of(file: ParquetFile, footer: bytes) -> Shape:
 
     def load() -> tuple[Shape, int]:
         tree = parquet_tree(file.schema_arrow, file.metadata.num_columns)
-        parts = [parts for field in tree.children for parts in _names(file.metadata.schema, field, ())]
-        names = [(".".join(path), written_texts(path)) for path in parts]
+        steps = [steps for field in tree.children for steps in _names(file.metadata.schema, field, ())]
+        names = [(".".join(path), written_texts(path)) for path in steps]
         shape = Shape(head[:-1], tree, names, _behind_schema(file.metadata.schema, footer))
         return shape, 8 * len(head)
 
@@ -299,22 +299,22 @@ def _check_rows(metadata: pq.FileMetaData) -> None:
 
 def _check_names(metadata: pq.FileMetaData, shape: Shape, footer: bytes) -> None:
     """Check that the footer names the columns of every row group as its schema does, in order."""
-    at, find = shape.schema_end, footer.find
+    offset, find = shape.schema_end, footer.find
     for group in range(metadata.num_row_groups):
         for name, text in shape.names:
-            at = find(text, at) + len(text)
-            if at < len(text):
+            offset = find(text, offset) + len(text)
+            if offset < len(text):
                 raise ValueError(f"column {name!r} of its schema is not in row group {group}")
-            if footer[at : at + 3] in _NO_CODECS:
+            if footer[offset : offset + 3] in _NO_CODECS:
                 raise ValueError(f"column {name!r} has no known codec in row group {group}")
 
 
 def _behind_schema(schema: pq.ParquetSchema, footer: bytes) -> int:
     """Return the offset of the last leaf's name in a footer's schema: the row groups come after it."""
-    at = 0
+    offset = 0
     for leaf in range(len(schema)):
-        at = footer.find(written_text(schema.column(leaf).name.encode()), at) + 1
-    return at
+        offset = footer.find(written_text(schema.column(leaf).name.encode()), offset) + 1
+    return offset
 
 
 def _names(schema: pq.ParquetSchema, node: ParquetNode, above: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -330,9 +330,9 @@ def _names(schema: pq.ParquetSchema, node: ParquetNode, above: Sequence[str]) ->
         for child in node.children:
             yield from _names(schema, child, here)
     elif not any(_dotted(child) for child in node.children):
-        known = len(".".join(here)) + 1
+        length = len(".".join(here)) + 1
         for leaf in node.leaves:
-            rest = schema.column(leaf).path[known:]
+            rest = schema.column(leaf).path[length:]
             yield (*here, *rest.split(".")) if rest else here
 
 

@@ -144,7 +144,7 @@ class Layout:
     derived: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
     cached: bool = False
     _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
-    _found: dict[tuple[int, int], tuple[Pages | None]] = field(default_factory=dict, repr=False)
+    _pages_found: dict[tuple[int, int], tuple[Pages | None]] = field(default_factory=dict, repr=False)
 
     @once
     def form(self) -> tuple[object, ...]:
@@ -168,8 +168,8 @@ class Layout:
 
     def positions(self, groups: Iterable[int]) -> npt.NDArray[np.uint64]:
         """Return all positions of some row groups."""
-        parts = [np.arange(self.starts[group], self.starts[group + 1], dtype=np.uint64) for group in groups]
-        return np.concatenate([np.zeros(0, np.uint64), *parts])
+        ranges = [np.arange(self.starts[group], self.starts[group + 1], dtype=np.uint64) for group in groups]
+        return np.concatenate([np.zeros(0, np.uint64), *ranges])
 
     def chunk(self, group: int, leaf: int) -> Chunk:
         """Return a column chunk of a row group, cached: pyarrow creates several objects per access."""
@@ -194,17 +194,17 @@ class Layout:
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
         """Return the pages of a column chunk, cached; None if undeterminable. Cost: one read per page."""
         key = (self.number, group, leaf)
-        held = _PAGES.cached(key) if self.cached else self._found.get((group, leaf))
-        if held is None:
+        cached = _PAGES.cached(key) if self.cached else self._pages_found.get((group, leaf))
+        if cached is None:
             try:
-                held = (_find_pages(source, self, group, leaf),)
+                cached = (_find_pages(source, self, group, leaf),)
             except (ValueError, KeyError, TypeError, AttributeError, OSError):
-                held = (None,)
+                cached = (None,)
             if self.cached:
-                _PAGES.hold(key, held, 1 if held[0] is None else _OF_A_CHUNK + len(held[0].starts))
+                _PAGES.hold(key, cached, 1 if cached[0] is None else _OF_A_CHUNK + len(cached[0].starts))
             else:
-                self._found[group, leaf] = held
-        return held[0]
+                self._pages_found[group, leaf] = cached
+        return cached[0]
 
 
 _LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(1 / 8))
@@ -245,37 +245,39 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
     if metadata.schema.column(leaf).max_repetition_level:
         return None
     rows, chunk = metadata.row_group(group).num_rows, layout.chunk(group, leaf)
-    at, end = chunk.start, chunk.start + chunk.packed
+    offset, end = chunk.start, chunk.start + chunk.packed
     dictionary: DictionaryPage | None = None
     pages: list[tuple[int, int, int, int, bool, int]] = []
-    while at < end:
-        header, size = _header(source, at, end)
+    while offset < end:
+        header, size = _header(source, offset, end)
         if header[2] < 0 or header[3] < 0:
             return None
-        after, unpacked = at + size + header[3], size + header[2]
+        after, unpacked = offset + size + header[3], size + header[2]
         if header[1] == _DICTIONARY and dictionary is None and not pages:
             values = header[_DICTIONARY_HEADER][1]
-            dictionary = DictionaryPage(at, after, unpacked, at + size, values)
+            dictionary = DictionaryPage(offset, after, unpacked, offset + size, values)
         elif header[1] in (_DATA, _DATA_V2):
             inner = header[_V1_HEADER if header[1] == _DATA else _V2_HEADER]
             encoding = inner[2] if header[1] == _DATA else inner[4]
-            body = at + size if header[1] == _DATA and encoding == _PLAIN else 0
-            pages.append((at, after, inner[1], unpacked, encoding in _CODED, body))
+            body = offset + size if header[1] == _DATA and encoding == _PLAIN else 0
+            pages.append((offset, after, inner[1], unpacked, encoding in _CODED, body))
         else:
             return None
-        at = after
-    if at != end or min((page[2] for page in pages), default=0) < 0:
+        offset = after
+    if offset != end or min((page[2] for page in pages), default=0) < 0:
         return None
-    starts, ends, counts, sizes, coded, plain = (np.array(part) for part in zip(*pages, strict=True))
+    starts, ends, counts, sizes, coded, plain = (
+        np.array(field_values) for field_values in zip(*pages, strict=True)
+    )
     firsts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     if int(firsts[-1]) != rows or chunk.values != rows:
         return None
     return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes(), plain)
 
 
-def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:
+def _header(source: pa.NativeFile, offset: int, end: int) -> tuple[dict[int, Any], int]:
     """Read the header of a page; return its fields and its length in bytes."""
-    data = source.read_at(min(_HEADER, end - at), at)
+    data = source.read_at(min(_HEADER, end - offset), offset)
     type_, inner, usual = _DATA, _V1_HEADER, _USUAL_DATA.match(data)
     if usual is None:
         type_, inner, usual = _DICTIONARY, _DICTIONARY_HEADER, _USUAL_DICTIONARY.match(data)
@@ -285,7 +287,7 @@ def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], i
     try:
         return read_struct(data, 0)
     except ValueError:
-        return read_struct(source.read_at(min(_LONG_HEADER, end - at), at), 0)
+        return read_struct(source.read_at(min(_LONG_HEADER, end - offset), offset), 0)
 
 
 def _read_int(data: bytes) -> int:

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-class Way(enum.Enum):
+class ReadMethod(enum.Enum):
     """A method of decoding wanted rows."""
 
     PAGES = "pages"
@@ -122,7 +122,7 @@ class Group(NamedTuple):
     """
 
     number: int
-    wanted: Longs
+    rows_wanted: Longs
     rows: int
     touched: int
     leaves: int
@@ -145,17 +145,19 @@ def planned(
     path: str,
     columns: Sequence[Column],
     positions: npt.NDArray[np.uint64] | None,
-    method: Way | None = None,
-) -> tuple[Way | None, list[Group]]:
+    method: ReadMethod | None = None,
+) -> tuple[ReadMethod | None, list[Group]]:
     """Return the row groups that hold wanted rows, and the method to read them.
 
     Method None means by pages, unless the pages turn out to be large. The argument `method`, if given, is
     used without an estimate.
     """
     leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
-    groups = [_measured(layout, leaves, *wanted) for wanted in _wanted(layout, positions)]
+    groups = [
+        _measured(layout, leaves, *group_and_rows) for group_and_rows in _rows_by_group(layout, positions)
+    ]
     if method is None and not _is_few(groups) and quicker_by_mask(*_sums(groups)):
-        method = Way.MASK
+        method = ReadMethod.MASK
     return method, groups
 
 
@@ -182,23 +184,23 @@ T = TypeVar("T")
 
 
 def batched(
-    files: Iterable[tuple[T, Way | None, Sequence[Group]]],
-) -> Iterator[tuple[Way | None, list[tuple[T, Groups]]]]:
+    files: Iterable[tuple[T, ReadMethod | None, Sequence[Group]]],
+) -> Iterator[tuple[ReadMethod | None, list[tuple[T, Groups]]]]:
     """Yield batches of row groups that are read at once, of bounded size, with their method.
 
     By mask a batch may span several files, else it holds one file. T is the type of a file.
     """
     batch: _Batch[T] | None = None
     for file, method, groups in files:
-        if batch and not method is batch.way is Way.MASK:
+        if batch and not method is batch.method is ReadMethod.MASK:
             yield batch.done()
             batch = None
-        for at, group in enumerate(groups):
+        for number, group in enumerate(groups):
             if batch and not batch.takes(group):
                 yield batch.done()
                 batch = None
             batch = batch or _Batch(method)
-            batch.add(file, group, anew=not at)
+            batch.add(file, group, anew=not number)
     if batch:
         yield batch.done()
 
@@ -206,14 +208,14 @@ def batched(
 class _Batch(Generic[T]):
     """A batch of row groups under construction."""
 
-    def __init__(self, method: Way | None) -> None:
-        self.way = method
-        self._parts: list[tuple[T, list[tuple[int, Longs]]]] = []
+    def __init__(self, method: ReadMethod | None) -> None:
+        self.method = method
+        self._files: list[tuple[T, list[tuple[int, Longs]]]] = []
         self._size = self._packed = self._rows = 0
 
     def takes(self, group: Group) -> bool:
         """Return whether the batch has room for the group."""
-        masked, (size, rows) = self.way is Way.MASK, self._counted(group)
+        masked, (size, rows) = self.method is ReadMethod.MASK, self._counted(group)
         return (
             self._size + size <= (_MASKED_BATCH if masked else _BATCH)
             and self._rows + rows <= _BATCH_ROWS
@@ -222,9 +224,9 @@ class _Batch(Generic[T]):
 
     def add(self, file: T, group: Group, anew: bool) -> None:
         """Add a row group; `anew`: it is the first one of its file."""
-        if anew or not self._parts:
-            self._parts.append((file, []))
-        self._parts[-1][1].append((group.number, group.wanted))
+        if anew or not self._files:
+            self._files.append((file, []))
+        self._files[-1][1].append((group.number, group.rows_wanted))
         size, rows = self._counted(group)
         self._size, self._rows, self._packed = (
             self._size + size,
@@ -232,13 +234,13 @@ class _Batch(Generic[T]):
             self._packed + group.packed,
         )
 
-    def done(self) -> tuple[Way | None, list[tuple[T, Groups]]]:
+    def done(self) -> tuple[ReadMethod | None, list[tuple[T, Groups]]]:
         """Return the method, and the row groups of each file."""
-        return self.way, [(file, groups) for file, groups in self._parts]
+        return self.method, [(file, groups) for file, groups in self._files]
 
     def _counted(self, group: Group) -> tuple[int, int]:
-        masked = self.way is Way.MASK
-        return (group.unpacked, len(group.wanted)) if masked else (group.cut, group.touched)
+        masked = self.method is ReadMethod.MASK
+        return (group.unpacked, len(group.rows_wanted)) if masked else (group.cut, group.touched)
 
 
 def quicker_by_mask(size: int, values: int, files: int = 1) -> bool:
@@ -309,27 +311,27 @@ def _leaves(layout: Layout, column: Column, path: str) -> Sequence[int]:
     return steps[-1].leaves if steps else ()
 
 
-def _wanted(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
+def _rows_by_group(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
     starts = layout.starts
     if positions is None or len(positions) == starts[-1]:
         sizes = np.diff(starts).tolist()
         every = np.arange(max(sizes, default=0))
         return [(group, every[:size]) for group, size in enumerate(sizes) if size]
-    at = positions.view(np.int64)
-    cuts = np.searchsorted(at, starts)
+    rows = positions.view(np.int64)
+    cuts = np.searchsorted(rows, starts)
     return [
-        (group, at[cuts[group] : cuts[group + 1]] - starts[group])
+        (group, rows[cuts[group] : cuts[group + 1]] - starts[group])
         for group in np.flatnonzero(np.diff(cuts)).tolist()
     ]
 
 
-def _measured(layout: Layout, leaves: tuple[int, ...], group: int, wanted: Longs) -> Group:
+def _measured(layout: Layout, leaves: tuple[int, ...], group: int, rows: Longs) -> Group:
     total = int(layout.starts[group + 1] - layout.starts[group])
     touched = total
-    if len(wanted) < total:
-        pages = wanted[:: 1 if len(wanted) < _PAGE else _SAMPLED] // _PAGE
+    if len(rows) < total:
+        pages = rows[:: 1 if len(rows) < _PAGE else _SAMPLED] // _PAGE
         touched = min(total, _PAGE * (1 + int(np.count_nonzero(pages[1:] != pages[:-1]))))
-    return Group(group, wanted, total, touched, len(leaves), *_sizes(layout, group, leaves))
+    return Group(group, rows, total, touched, len(leaves), *_sizes(layout, group, leaves))
 
 
 def _sizes(layout: Layout, group: int, leaves: tuple[int, ...]) -> tuple[int, int]:
@@ -362,7 +364,7 @@ _SAME_BYTES = {
 _DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
 
 
-class Part(NamedTuple):
+class FileRows(NamedTuple):
     """A data file's share of a batch: row groups, each with its wanted rows."""
 
     layout: Layout
@@ -389,9 +391,9 @@ class Masked(NamedTuple):
     chunks: Sequence[Chunk]
 
 
-def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
+def _maskable(rows_of_file: FileRows, columns: Sequence[Column]) -> list[Masked]:
     """Return the columns that Polars decodes to the same values as pyarrow."""
-    layout, path, groups = part
+    layout, path, groups = rows_of_file
     out: list[Masked] = []
     for column in columns:
         node = flat_column(layout, column, path)
@@ -426,7 +428,7 @@ def _is_micros(leaf: pq.ColumnSchema, type_: pa.DataType) -> bool:
 
 
 def read_masked(
-    storage: Storage, parts: Sequence[Part], columns: Sequence[Column]
+    storage: Storage, files: Sequence[FileRows], columns: Sequence[Column]
 ) -> list[dict[str, pa.ChunkedArray]]:
     """Return for each part the columns at its wanted rows, by id, without those that Polars cannot read.
 
@@ -437,31 +439,31 @@ def read_masked(
         LegacyCalendarError, DataFileError: a value at a wanted row cannot be decoded (see `read_columns`).
     """
     library, out = polars(), list[dict[str, pa.ChunkedArray]]()
-    maskable = [(part, _maskable(part, columns) if library else []) for part in parts]
+    maskable = [(file, _maskable(file, columns) if library else []) for file in files]
     for _, group in groupby(maskable, key=_stored_as):
         alike = list(group)
         decoded = _stored_columns(library, storage, alike) if library and alike[0][1] else None
-        at = 0
-        for part, leaves in alike:
+        offset = 0
+        for file, leaves in alike:
             out.append({})
             if decoded is not None:
-                of = [values.slice(at, part.rows) for values in decoded]
-                out[-1] = {m.column.id: _decoded_leaf(part, m, v) for m, v in zip(leaves, of, strict=True)}
-            at += part.rows
+                of = [values.slice(offset, file.rows) for values in decoded]
+                out[-1] = {m.column.id: _decoded_leaf(file, m, v) for m, v in zip(leaves, of, strict=True)}
+            offset += file.rows
     return out
 
 
-def _stored_as(part: tuple[Part, Sequence[Masked]]) -> list[tuple[str, bytes, pa.DataType]]:
-    return [(leaf.column.id, leaf.written, leaf.type) for leaf in part[1]]
+def _stored_as(file_and_columns: tuple[FileRows, Sequence[Masked]]) -> list[tuple[str, bytes, pa.DataType]]:
+    return [(leaf.column.id, leaf.written, leaf.type) for leaf in file_and_columns[1]]
 
 
 def _stored_columns(
-    library: ModuleType, storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]
+    library: ModuleType, storage: Storage, files: Sequence[tuple[FileRows, Sequence[Masked]]]
 ) -> list[pa.ChunkedArray] | None:
     """Return the columns in their stored form at the wanted rows of all parts; None if Polars fails."""
-    rows, columns = sum(part.rows for part, _ in parts), parts[0][1]
+    rows, columns = sum(file.rows for file, _ in files), files[0][1]
     try:
-        frame = wanted_rows(library, _assembled(storage, parts))
+        frame = wanted_rows(library, _assembled(storage, files))
         if frame.height != rows:
             return None
         frame = frame.rechunk() if rows < _FEW else frame
@@ -484,28 +486,28 @@ def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, type_)
 
 
-def _decoded_leaf(part: Part, leaf: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArray:
-    decode = Decoder(part.layout.metadata, part.path, leaf.column.label)
+def _decoded_leaf(file: FileRows, leaf: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    decode = Decoder(file.layout.metadata, file.path, leaf.column.label)
     try:
         return pa.chunked_array([decode.array(chunk, leaf.column, leaf.node) for chunk in stored.chunks])
     except pa.ArrowException as wrong:
-        raise DataFileError(file=part.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
+        raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
 
 
-def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> bytes:
+def _assembled(storage: Storage, files: Sequence[tuple[FileRows, Sequence[Masked]]]) -> bytes:
     """Assemble the row groups with a mask as one Parquet file."""
     out = Assembly()
-    for (layout, path, groups), columns in parts:
+    for (layout, path, groups), columns in files:
         sizes = np.diff(layout.starts).tolist()
-        for place, (group, wanted) in enumerate(groups):
+        for place, (group, rows) in enumerate(groups):
             for leaf in columns:
                 chunk = leaf.chunks[place]
                 if chunk.values != sizes[group]:
                     raise ValueError(f"a chunk has {chunk.values} values in {sizes[group]} rows")
                 out.add_chunk(chunk, path)
-            out.add_mask(wanted, sizes[group])
+            out.add_mask(rows, sizes[group])
             out.end_row_group(sizes[group])
-    return out.done(storage, [*(leaf.written for leaf in parts[0][1]), MASK_LEAF])
+    return out.done(storage, [*(leaf.written for leaf in files[0][1]), MASK_LEAF])
 
 
 _MANY = 8
@@ -529,9 +531,9 @@ class OpenFile(NamedTuple):
 
 def read_picked(
     storage: Storage,
-    parts: Sequence[tuple[OpenFile, Groups]],
+    files: Sequence[tuple[OpenFile, Groups]],
     columns: Sequence[Column],
-    method: Way | None,
+    method: ReadMethod | None,
     threads: bool,
 ) -> list[pa.Table]:
     """Return for each part the columns (no partition columns), named by id, at the part's rows.
@@ -541,18 +543,18 @@ def read_picked(
     Raises:
         DataFileError, LegacyCalendarError, ColumnTypeError: a value cannot be decoded (see `read_columns`).
     """
-    known = [Part(file.layout, file.slice.path, groups) for file, groups in parts]
-    masked = read_masked(storage, known, columns) if method is Way.MASK else [{} for _ in parts]
+    selections = [FileRows(file.layout, file.slice.path, groups) for file, groups in files]
+    masked = read_masked(storage, selections, columns) if method is ReadMethod.MASK else [{} for _ in files]
     return [
-        _completed(storage, file.slice, part, columns, decoded, threads, method is None)
-        for (file, _), part, decoded in zip(parts, known, masked, strict=True)
+        _completed(storage, file.slice, selection, columns, decoded, threads, method is None)
+        for (file, _), selection, decoded in zip(files, selections, masked, strict=True)
     ]
 
 
 def _completed(
     storage: Storage,
     slice_: FileSlice,
-    part: Part,
+    selection: FileRows,
     columns: Sequence[Column],
     decoded: dict[str, pa.ChunkedArray],
     threads: bool,
@@ -562,13 +564,13 @@ def _completed(
 
     `choose`: whether large pages may still be read by mask.
     """
-    layout, path, groups = part
+    layout, path, groups = selection
     rest = [column for column in columns if column.id not in decoded]
     if rest:
         with named_file(storage, path), storage.open(storage.resolve(path)) as source:
             cuts = _cuttable(layout, source, path, rest, groups)
             if choose and _by_mask(cuts, groups):
-                decoded = read_masked(storage, [part], rest)[0]
+                decoded = read_masked(storage, [selection], rest)[0]
                 cuts = [cut for cut in cuts if cut.column.id not in decoded]
             try:
                 decoded = decoded | _excerpted(layout, source, path, cuts, groups, threads)
@@ -587,8 +589,8 @@ def _by_row_groups(
     numbers = [group for group, _ in groups]
     sizes = np.diff(layout.starts)[numbers]
     before = np.cumsum(sizes) - sizes
-    places = np.concatenate([rows + base for (_, rows), base in zip(groups, before.tolist(), strict=True)])
-    table = _taken(read_columns(file, columns, numbers), places)
+    rows_read = np.concatenate([rows + base for (_, rows), base in zip(groups, before.tolist(), strict=True)])
+    table = _rows_of_table(read_columns(file, columns, numbers), rows_read)
     return {column.id: table[column.id] for column in columns}
 
 
@@ -602,9 +604,9 @@ def _cuttable(
             continue
         leaf = steps[-1].first
         pages = [layout.pages(source, group, leaf) for group, _ in groups if can_be_cut(layout, leaf, group)]
-        known = [cut for cut in pages if cut is not None]
-        if len(known) == len(groups):
-            out.append(Cut(column, leaf, known))
+        cuts = [cut for cut in pages if cut is not None]
+        if len(cuts) == len(groups):
+            out.append(Cut(column, leaf, cuts))
     return out
 
 
@@ -623,7 +625,7 @@ def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
     return quicker
 
 
-class _Part(NamedTuple):
+class _Excerpted(NamedTuple):
     """Columns whose pages hold the same rows, and the row groups of an excerpt that hold these pages.
 
     `places`: the wanted rows among the rows of the selected pages; None for all rows.
@@ -644,35 +646,37 @@ def _excerpted(
     if not cuts:
         return {}
     excerpt = Excerpt(layout, source)
-    parts: list[_Part] = []
+    excerpts: list[_Excerpted] = []
     coded: dict[str, str] = {}
     try:
         for members in alike.values():
-            numbers, places = _picked(members[0].pages, groups)
+            numbers, rows_in_pages = _selected_pages(members[0].pages, groups)
             pages_of_leaf = {cut.leaf: Picked(cut.leaf, cut.pages, numbers) for cut in members}
             for cut in members:
                 if may_be_coded(cut.column) and pages_of_leaf[cut.leaf].coded:
                     coded[cut.column.id] = layout.metadata.schema.column(cut.leaf).path
-            at = excerpt.add(list(pages_of_leaf.values()), [group for group, _ in groups])
-            parts.append(_Part(members, at, places))
+            group_numbers = excerpt.add(list(pages_of_leaf.values()), [group for group, _ in groups])
+            excerpts.append(_Excerpted(members, group_numbers, rows_in_pages))
         file = file_in_memory(excerpt.done(), path, layout.tree, coded)
     except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
         raise DataFileError(file=path, reason=f"its pages cannot be read: {wrong}") from wrong
-    return _decoded_pages(file, parts, threads)
+    return _decoded_pages(file, excerpts, threads)
 
 
-def _picked(pages: Sequence[Pages], groups: Groups) -> tuple[Sequence[Longs], Longs | None]:
+def _selected_pages(pages: Sequence[Pages], groups: Groups) -> tuple[Sequence[Longs], Longs | None]:
     """Return pages and places as `pick` does; the places are None if all rows are wanted."""
     if all(len(rows) == of.firsts[-1] for of, (_, rows) in zip(pages, groups, strict=True)):
         return [np.arange(len(of.starts)) for of in pages], None
     return pick(pages, [rows for _, rows in groups])
 
 
-def _decoded_pages(file: DataFile, parts: Sequence[_Part], threads: bool) -> dict[str, pa.ChunkedArray]:
+def _decoded_pages(
+    file: DataFile, excerpts: Sequence[_Excerpted], threads: bool
+) -> dict[str, pa.ChunkedArray]:
     out: dict[str, pa.ChunkedArray] = {}
-    for members, at, places in parts:
-        whole = read_columns(file, [cut.column for cut in members], at, threads)
-        table = whole if places is None else _taken(whole, places)
+    for members, group_numbers, rows_in_pages in excerpts:
+        whole = read_columns(file, [cut.column for cut in members], group_numbers, threads)
+        table = whole if rows_in_pages is None else _rows_of_table(whole, rows_in_pages)
         out |= {cut.column.id: _plain(table[cut.column.id], cut.column) for cut in members}
     return out
 
@@ -683,16 +687,16 @@ def _plain(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
     return values
 
 
-def _taken(table: pa.Table, places: Longs) -> pa.Table:
+def _rows_of_table(table: pa.Table, row_numbers: Longs) -> pa.Table:
     """Take the rows at ascending places; nested arrays get offset 0, which DuckDB and delta-rs need."""
-    n, rows = len(places), table.num_rows
+    n, rows = len(row_numbers), table.num_rows
     if n == rows:
         return table
     nested = any(pa.types.is_nested(column) for column in table.schema.types)
-    if n and int(places[-1] - places[0]) + 1 == n and not nested:
-        return table.slice(int(places[0]), n)
+    if n and int(row_numbers[-1] - row_numbers[0]) + 1 == n and not nested:
+        return table.slice(int(row_numbers[0]), n)
     if n * _MANY > rows:
         mask = np.zeros(rows, bool)
-        mask[places] = True
+        mask[row_numbers] = True
         return pc.filter(table, arrow_array(mask))
-    return pc.take(table, arrow_array(places))
+    return pc.take(table, arrow_array(row_numbers))

@@ -26,7 +26,7 @@ from tailbit.tables.parquet.row_selection import (
     Group,
     Groups,
     OpenFile,
-    Way,
+    ReadMethod,
     batched,
     is_loaded,
     load_for,
@@ -92,7 +92,7 @@ def fetch(
     slice_: FileSlice,
     columns: Sequence[Column],
     positions: Positions | None,
-    method: Way | None = None,
+    method: ReadMethod | None = None,
     cached: bool = True,
 ) -> Iterator[pa.Table]:
     """Yield tables of `columns` (named by column id) at ascending positions (None: all rows), in batches.
@@ -110,53 +110,59 @@ def fetch(
 
 def fetch_files(
     storage: Storage,
-    wanted: Iterable[tuple[FileSlice, Positions | None]],
+    reads: Iterable[tuple[FileSlice, Positions | None]],
     columns: Sequence[Column],
 ) -> Iterator[pa.Table]:
     """Yield the rows of many files in the order of files and positions, decoding one batch per core at once.
 
-    `wanted`: file slices with ascending physical positions, None for all rows. A batch may span several
+    `reads`: file slices with ascending physical positions, None for all rows. A batch may span several
     files. Memory: one batch per core, and three more.
     """
-    return in_order(_batches(storage, wanted, columns))
+    return in_order(_batches(storage, reads, columns))
 
 
 def _batches(
     storage: Storage,
-    wanted: Iterable[tuple[FileSlice, Positions | None]],
+    reads: Iterable[tuple[FileSlice, Positions | None]],
     columns: Sequence[Column],
-    method: Way | None = None,
+    method: ReadMethod | None = None,
     cached: bool = True,
 ) -> Iterator[partial[pa.Table]]:
     """Yield functions that each read one batch as a table.
 
-    `wanted`: file slices with the ascending physical positions of the rows to read; None for all rows.
+    `reads`: file slices with the ascending physical positions of the rows to read; None for all rows.
     `method`: how rows are decoded, by default the method with the lower estimated cost. Cost of planning: one
     stat per file whose footer is cached, else also a read of the footer.
     """
     stored = [c for c in columns if not c.partition]
-    for chosen, parts in batched(_plans(storage, wanted, stored, method, cached)):
-        yield partial(_batch, storage, parts, columns, stored, chosen)
+    for chosen, files in batched(_plans(storage, reads, stored, method, cached)):
+        yield partial(_batch, storage, files, columns, stored, chosen)
 
 
 def _plans(
     storage: Storage,
-    wanted: Iterable[tuple[FileSlice, Positions | None]],
+    reads: Iterable[tuple[FileSlice, Positions | None]],
     stored: Sequence[Column],
-    method: Way | None,
+    method: ReadMethod | None,
     cached: bool,
-) -> Iterator[tuple[OpenFile, Way | None, Sequence[Group]]]:
+) -> Iterator[tuple[OpenFile, ReadMethod | None, Sequence[Group]]]:
     """Yield the plan of each file; the first files together decide whether to load Polars, if it is not."""
-    files = iter(wanted)
+    files = iter(reads)
     first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
-    weighed = [partial(_planned, storage, slice_, stored, at, None, cached) for slice_, at in first]
+    weighed = [
+        partial(_planned, storage, slice_, stored, positions, None, cached) for slice_, positions in first
+    ]
     plans = list(at_once(storage, weighed))
     if load_for(groups for _, _, groups in plans):
         files = chain(first, files)
     else:
         yield from plans
     yield from at_once(
-        storage, (partial(_planned, storage, slice_, stored, at, method, cached) for slice_, at in files)
+        storage,
+        (
+            partial(_planned, storage, slice_, stored, positions, method, cached)
+            for slice_, positions in files
+        ),
     )
 
 
@@ -165,31 +171,31 @@ def _planned(
     slice_: FileSlice,
     stored: Sequence[Column],
     positions: Positions | None,
-    method: Way | None = None,
+    method: ReadMethod | None = None,
     cached: bool = True,
-) -> tuple[OpenFile, Way | None, Sequence[Group]]:
+) -> tuple[OpenFile, ReadMethod | None, Sequence[Group]]:
     layout = open_layout(storage, slice_.path, slice_.size, cached)
     return (OpenFile(slice_, layout), *planned(layout, slice_.path, stored, positions, method))
 
 
 def _batch(
     storage: Storage,
-    parts: Sequence[tuple[OpenFile, Groups]],
+    files: Sequence[tuple[OpenFile, Groups]],
     columns: Sequence[Column],
     stored: Sequence[Column],
-    method: Way | None,
+    method: ReadMethod | None,
     threads: bool,
 ) -> pa.Table:
     """Read one batch: columns at rows of row groups; without columns, a table of that many rows."""
-    sizes = [sum(len(rows) for _, rows in groups) for _, groups in parts]
+    sizes = [sum(len(rows) for _, rows in groups) for _, groups in files]
     if not stored:
         tables = [_rows_alone(n) for n in sizes]
     else:
-        tables = read_picked(storage, parts, stored, method, threads)
+        tables = read_picked(storage, files, stored, method, threads)
     if columns:
         tables = [
             _with_partitions(table, file.slice, columns, n)
-            for table, (file, _), n in zip(tables, parts, sizes, strict=True)
+            for table, (file, _), n in zip(tables, files, sizes, strict=True)
         ]
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
@@ -204,14 +210,14 @@ def _with_partitions(table: pa.Table, slice_: FileSlice, columns: Sequence[Colum
 
 def batches_of(
     storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
-) -> Iterator[tuple[Way, Sequence[int], int]]:
+) -> Iterator[tuple[ReadMethod, Sequence[int], int]]:
     """Yield how `fetch` would read a file: method, row groups and number of rows per batch.
 
     Pages that turn out to be large are read by mask nevertheless. Cost: one stat of the file and its footer.
     """
     stored = [c for c in columns if not c.partition]
     for method, ((_, groups),) in batched([_planned(storage, slice_, stored, positions)]):
-        yield method or Way.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
+        yield method or ReadMethod.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
 
 
 class PagesOfRows(NamedTuple):
@@ -244,9 +250,9 @@ def pieces(
     """
     stored = [c for c in columns if not c.partition]
     plan = _planned(storage, slice_, stored, positions)
-    for method, parts in batched([plan]):
-        at = _positions(plan[0].layout, [group for _, groups in parts for group in groups])
-        yield at.view(np.uint64), partial(_batch, storage, parts, columns, stored, method)
+    for method, files in batched([plan]):
+        rows = _positions(plan[0].layout, [group for _, groups in files for group in groups])
+        yield rows.view(np.uint64), partial(_batch, storage, files, columns, stored, method)
 
 
 def _positions(layout: Layout, groups: Groups) -> Longs:

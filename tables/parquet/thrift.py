@@ -15,8 +15,10 @@ _DEEPEST = 64
 """Most levels of nested structs; Parquet has five."""
 
 
-def read_struct(data: bytes, at: int, until: int | None = None, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """Read the struct at offset `at`; return its fields by id, and the offset after the struct.
+def read_struct(
+    data: bytes, offset: int, until: int | None = None, depth: int = 0
+) -> tuple[dict[int, Any], int]:
+    """Read the struct at offset `offset`; return its fields by id, and the offset after the struct.
 
     `until`: a field id; reading stops before the first field of this or a higher id, and returns that offset.
 
@@ -30,73 +32,73 @@ def read_struct(data: bytes, at: int, until: int | None = None, depth: int = 0) 
     fields: dict[int, Any] = {}
     number = 0
     while True:
-        here, head, at = at, _byte(data, at), at + 1
+        here, head, offset = offset, _byte(data, offset), offset + 1
         if not head:
-            return fields, at
+            return fields, offset
         step, kind = head >> 4, head & 15
         if step:
             number += step
         else:
-            raw, at = _varint(data, at)
+            raw, offset = _varint(data, offset)
             number = _unzigzag(raw)
         if until is not None and number >= until:
             return fields, here
-        fields[number], at = _value(data, at, kind, depth)
+        fields[number], offset = _value(data, offset, kind, depth)
 
 
-def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(data: bytes, offset: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind in (_TRUE, _FALSE):
-        return kind == _TRUE, at
+        return kind == _TRUE, offset
     if kind == _BYTE:
-        return _byte(data, at), at + 1
+        return _byte(data, offset), offset + 1
     if kind in (_I16, I32, I64):
-        raw, at = _varint(data, at)
-        return _unzigzag(raw), at
+        raw, offset = _varint(data, offset)
+        return _unzigzag(raw), offset
     if kind == _DOUBLE:
-        return data[at : at + 8], at + 8
+        return data[offset : offset + 8], offset + 8
     if kind == TEXT:
-        size, at = _varint(data, at)
-        if at + size > len(data):
+        size, offset = _varint(data, offset)
+        if offset + size > len(data):
             raise ValueError("a text ends beyond its bytes")
-        return data[at : at + size], at + size
+        return data[offset : offset + size], offset + size
     if kind in (LIST, _SET):
-        return _list(data, at, depth)
+        return _list(data, offset, depth)
     if kind == STRUCT:
-        return read_struct(data, at, None, depth + 1)
+        return read_struct(data, offset, None, depth + 1)
     raise ValueError(f"it has a field of the unknown kind {kind}")
 
 
-def _list(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
-    head, at = _byte(data, at), at + 1
+def _list(data: bytes, offset: int, depth: int) -> tuple[list[Any], int]:
+    head, offset = _byte(data, offset), offset + 1
     size, kind = head >> 4, head & 15
     if size == _LONG_LIST:
-        size, at = _varint(data, at)
-    if size > len(data) - at:
+        size, offset = _varint(data, offset)
+    if size > len(data) - offset:
         raise ValueError("a list is longer than its bytes")
     items = []
     for _ in range(size):
         if kind in (_TRUE, _FALSE):
-            item, at = _byte(data, at) == _TRUE, at + 1
+            item, offset = _byte(data, offset) == _TRUE, offset + 1
         else:
-            item, at = _value(data, at, kind, depth)
+            item, offset = _value(data, offset, kind, depth)
         items.append(item)
-    return items, at
+    return items, offset
 
 
-def _byte(data: bytes, at: int) -> int:
-    if at >= len(data):
+def _byte(data: bytes, offset: int) -> int:
+    if offset >= len(data):
         raise ValueError("it ends too early")
-    return data[at]
+    return data[offset]
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     out = shift = 0
     while True:
-        byte = _byte(data, at)
-        at += 1
+        byte = _byte(data, offset)
+        offset += 1
         out |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return out, at
+            return out, offset
         shift += 7
         if shift > 63:
             raise ValueError("a number is longer than 64 bits")

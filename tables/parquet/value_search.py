@@ -39,9 +39,9 @@ from tailbit.tables.parquet.condition import (
     Floats,
     Form,
     Numbers,
-    Part,
     Test,
     Texts,
+    TextSearch,
     each_test,
     form_of,
 )
@@ -68,8 +68,8 @@ Names = Mapping[int, tuple[str, str, Form]]
 def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
     """Translate a condition into an expression that is true for the rows that pass."""
     if not isinstance(condition, Test):
-        parts = [expression(library, part, names) for part in condition.parts]
-        return reduce(and_ if isinstance(condition, AllOf) else or_, parts)
+        operands = [expression(library, operand, names) for operand in condition.children]
+        return reduce(and_ if isinstance(condition, AllOf) else or_, operands)
     name, physical, form = names[id(condition)]
     column: Expr = library.col(name)
     test = column == PASSES if form.coded else _stored(library, column, physical, condition)
@@ -84,16 +84,16 @@ def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
 def _stored(library: ModuleType, column: Expr, physical: str, test: Test) -> Expr | None:
     """Return the expression that a stored value is among the test's, NULL for NULL; None if none can be."""
     stored = test.stored
-    if isinstance(stored, Part):
-        return _part(column, stored)
+    if isinstance(stored, TextSearch):
+        return _text_search(column, stored)
     if isinstance(stored, Floats):
         return _floats(library, column.cast(library.Float64), stored)
     if isinstance(stored, Texts):
         return _texts(library, column, stored)
     assert isinstance(stored, Numbers)
     if physical == "BOOLEAN":
-        held = [value for value in (False, True) if any(lo <= value <= hi for lo, hi in stored.ranges)]
-        return _any([column if value else ~column for value in held])
+        truths = [value for value in (False, True) if any(lo <= value <= hi for lo, hi in stored.ranges)]
+        return _any([column if value else ~column for value in truths])
     bits, dtype = _BITS[physical], library.Int32 if physical == "INT32" else library.Int64
     least, most = -(1 << bits), (1 << bits) - 1
     points, wider = stored.within(least, most)
@@ -121,15 +121,15 @@ def _floats(library: ModuleType, column: Expr, floats: Floats) -> Expr | None:
     return column.is_nan() if numbers is None else numbers | column.is_nan()
 
 
-def _part(column: Expr, part: Part) -> Expr:
-    parts = [column.bin.size() >= len(part.begin) + len(part.end)]
-    if part.begin:
-        parts.append(column.bin.starts_with(part.begin))
-    if part.end:
-        parts.append(column.bin.ends_with(part.end))
-    if part.middle:
-        parts.append(column.bin.contains(part.middle))
-    return reduce(and_, parts if part.begin and part.end else parts[1:] or parts)
+def _text_search(column: Expr, search: TextSearch) -> Expr:
+    conditions = [column.bin.size() >= len(search.begin) + len(search.end)]
+    if search.begin:
+        conditions.append(column.bin.starts_with(search.begin))
+    if search.end:
+        conditions.append(column.bin.ends_with(search.end))
+    if search.middle:
+        conditions.append(column.bin.contains(search.middle))
+    return reduce(and_, conditions if search.begin and search.end else conditions[1:] or conditions)
 
 
 def _texts(library: ModuleType, column: Expr, texts: Texts) -> Expr | None:
@@ -147,8 +147,8 @@ def _texts(library: ModuleType, column: Expr, texts: Texts) -> Expr | None:
     return _any([*wider, *_points(library, column, points, library.Binary)])
 
 
-def _any(parts: Sequence[Expr]) -> Expr | None:
-    return reduce(or_, parts) if parts else None
+def _any(operands: Sequence[Expr]) -> Expr | None:
+    return reduce(or_, operands) if operands else None
 
 
 def rows_by_arrow(data: bytes, condition: Condition, names: Names, masked: bool) -> npt.NDArray[np.uint32]:
@@ -182,15 +182,17 @@ def _passing_masks(data: bytes, condition: Condition, names: Names, masked: bool
             raise ValueError(f"{table.num_rows} rows can be read of row group {group}")
         if table.num_rows:
             columns = [pa.concat_arrays(values.chunks) for values in table.columns]
-            places = {key: int(name) for key, (name, _, _) in names.items()}
-            passes = _passing_mask(condition, {key: columns[place] for key, place in places.items()}, names)
+            places_of_columns = {key: int(name) for key, (name, _, _) in names.items()}
+            passes = _passing_mask(
+                condition, {key: columns[place] for key, place in places_of_columns.items()}, names
+            )
             yield passes & numpy_of(columns[-1]) if masked else passes
 
 
 def _passing_mask(condition: Condition, columns: Mapping[int, pa.Array], names: Names) -> Mask:
     if not isinstance(condition, Test):
-        parts = [_passing_mask(part, columns, names) for part in condition.parts]
-        joined: Mask = reduce(and_ if isinstance(condition, AllOf) else or_, parts)
+        masks = [_passing_mask(operand, columns, names) for operand in condition.children]
+        joined: Mask = reduce(and_ if isinstance(condition, AllOf) else or_, masks)
         return joined
     values, form = columns[id(condition)], names[id(condition)][2]
     if form.coded:
@@ -217,7 +219,7 @@ def _stored_mask(values: pa.Array, test: Test) -> Mask:
     stored = test.stored
     if isinstance(stored, Texts):
         return _texts_mask(values, stored)
-    if isinstance(stored, Part):
+    if isinstance(stored, TextSearch):
         return _part_mask(values, stored)
     numbers = _plain(values)
     if isinstance(stored, Floats):
@@ -256,7 +258,7 @@ def _between_mask(numbers: npt.NDArray[Any], low: int, high: int, span: np.iinfo
 
 
 def _texts_mask(values: pa.Array, texts: Texts) -> Mask:
-    parts, points = [], list[bytes]()
+    masks, points = [], list[bytes]()
     for low, low_closed, high, high_closed in texts.ranges:
         if low is not None and low == high:
             points.append(low)
@@ -266,25 +268,25 @@ def _texts_mask(values: pa.Array, texts: Texts) -> Mask:
             ends.append((pc.greater_equal if low_closed else pc.greater)(values, _text_scalar(low)))
         if high is not None:
             ends.append((pc.less_equal if high_closed else pc.less)(values, _text_scalar(high)))
-        parts.append(_all_of(ends, len(values)))
+        masks.append(_all_of(ends, len(values)))
     if len(points) == 1:
-        parts.append(_bits(pc.equal(values, _text_scalar(points[0]))))
+        masks.append(_bits(pc.equal(values, _text_scalar(points[0]))))
     elif points:
-        parts.append(_bits(pc.is_in(values, value_set=arrow_array(points, pa.binary()))))
-    return reduce(or_, parts, np.zeros(len(values), bool))
+        masks.append(_bits(pc.is_in(values, value_set=arrow_array(points, pa.binary()))))
+    return reduce(or_, masks, np.zeros(len(values), bool))
 
 
-def _part_mask(values: pa.Array, part: Part) -> Mask:
+def _part_mask(values: pa.Array, search: TextSearch) -> Mask:
     tests = []
-    if part.begin and part.end:
-        length = arrow_scalar(len(part.begin) + len(part.end), pa.int32())
+    if search.begin and search.end:
+        length = arrow_scalar(len(search.begin) + len(search.end), pa.int32())
         tests.append(pc.greater_equal(pc.binary_length(values), length))
-    if part.begin:
-        tests.append(pc.starts_with(values, part.begin))
-    if part.end:
-        tests.append(pc.ends_with(values, part.end))
-    if part.middle:
-        tests.append(pc.match_substring(values, part.middle))
+    if search.begin:
+        tests.append(pc.starts_with(values, search.begin))
+    if search.end:
+        tests.append(pc.ends_with(values, search.end))
+    if search.middle:
+        tests.append(pc.match_substring(values, search.middle))
     return _all_of(tests, len(values))
 
 
@@ -305,7 +307,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Sought:
+class Search:
     """A search for the rows of a file that pass a condition, in some row groups and at some positions.
 
     Files with the same condition object may be searched together.
@@ -321,7 +323,7 @@ class _Group(NamedTuple):
     """A row group to be searched: the number of its file, the search, and the forms of the tested columns."""
 
     file: int
-    search: Sought
+    search: Search
     layout: Layout
     forms: tuple[Form, ...]
     number: int
@@ -350,7 +352,7 @@ _ROWS_BY_ARROW = 1 << 20
 """Most rows that one core decodes at once with pyarrow; Polars divides its work among the cores itself."""
 
 
-def find(storage: Storage, files: Sequence[Sought], by_polars: bool = True) -> list[Positions | None]:
+def find(storage: Storage, files: Sequence[Search], by_polars: bool = True) -> list[Positions | None]:
     """Return the ascending physical positions of the rows that pass per file, hidden rows included.
 
     The positions are None if the reader cannot tell, or would have to raise an error that the data causes:
@@ -367,27 +369,27 @@ def find(storage: Storage, files: Sequence[Sought], by_polars: bool = True) -> l
         return [None for _ in files]
 
     def look(batch: Sequence[_Group], _: bool) -> tuple[Sequence[_Group], list[tuple[int, Positions]] | None]:
-        return batch, _found(storage, batch, by_polars)
+        return batch, _batch_hits(storage, batch, by_polars)
 
-    for batch, parts in in_order(
+    for batch, hits in in_order(
         partial(look, batch) for batch in _batches(_groups(storage, files, unable), by_polars)
     ):
-        if parts is None:
+        if hits is None:
             unable.update(group.file for group in batch)
-        for file, part in parts or ():
-            parts_of_files[file].append(part)
-    return [None if file in unable else _joined(parts) for file, parts in enumerate(parts_of_files)]
+        for file, positions in hits or ():
+            parts_of_files[file].append(positions)
+    return [None if file in unable else _joined(positions) for file, positions in enumerate(parts_of_files)]
 
 
 def _batches(groups: Iterator[_Group], by_polars: bool) -> Iterator[list[_Group]]:
     return in_batches(groups) if by_polars else in_batches(groups, _ROWS_BY_ARROW)
 
 
-def _joined(parts: Sequence[Positions]) -> Positions:
-    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint64), *parts])
+def _joined(arrays: Sequence[Positions]) -> Positions:
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.zeros(0, np.uint64), *arrays])
 
 
-def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iterator[_Group]:
+def _groups(storage: Storage, files: Sequence[Search], unable: set[int]) -> Iterator[_Group]:
     """Yield the row groups of files whose columns can be tested; add the numbers of others to `unable`."""
     for number, search in enumerate(files):
         layout = open_layout(storage, search.slice_.path, search.slice_.size)
@@ -396,14 +398,14 @@ def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iter
                 form_of(storage, layout, search.slice_.path, test, search.groups, str(n))
                 for n, test in enumerate(each_test(search.condition))
             ]
-        known = tuple(form for form in forms if form is not None)
-        if len(known) < len(forms):
+        readable = tuple(form for form in forms if form is not None)
+        if len(readable) < len(forms):
             unable.add(number)
             continue
-        yield from (_Group(number, search, layout, known, group) for group in search.groups)
+        yield from (_Group(number, search, layout, readable, group) for group in search.groups)
 
 
-def count_passing(storage: Storage, files: Sequence[Sought], by_polars: bool) -> int | None:
+def count_passing(storage: Storage, files: Sequence[Search], by_polars: bool) -> int | None:
     """Count the rows that pass in all files, hidden rows included; None if the reader cannot tell.
 
     Arguments, cost, memory and errors: as `find`, without the positions.
@@ -430,7 +432,9 @@ def _count(storage: Storage, batch: Sequence[_Group], by_polars: bool, _: bool) 
     return _queried(storage, batch, by_polars, ask)
 
 
-def _found(storage: Storage, batch: Sequence[_Group], by_polars: bool) -> list[tuple[int, Positions]] | None:
+def _batch_hits(
+    storage: Storage, batch: Sequence[_Group], by_polars: bool
+) -> list[tuple[int, Positions]] | None:
     """Return the passing positions per file number; None if anything fails."""
     masked = batch[0].search.among is not None
 
@@ -538,7 +542,7 @@ def _tested(
 
     None if the pages or dictionary of a chunk are not known, or if the test of a value raises.
     """
-    known: list[tuple[Pages, DictionaryPage, Used]] = []
+    chunks: list[tuple[Pages, DictionaryPage, Used]] = []
     for group in batch:
         leaf, path = group.forms[place].leaf, group.search.slice_.path
         with storage.open(storage.resolve(path)) as source:
@@ -546,12 +550,12 @@ def _tested(
         if pages is None or pages.dictionary is None:
             return None
         codec, codes = group.layout.chunk(group.number, leaf).codec, np.arange(pages.dictionary.values)
-        known.append((pages, pages.dictionary, Used(path, pages.dictionary, codec, codes)))
-    used = [column for _, _, column in known if len(column.codes)]
+        chunks.append((pages, pages.dictionary, Used(path, pages.dictionary, codec, codes)))
+    used = [column for _, _, column in chunks if len(column.codes)]
     values = values_of(storage, batch[0].layout, batch[0].forms[place].leaf, test.column, used)
-    sizes = [page.values for _, page, _ in known]
+    sizes = [page.values for _, page, _ in chunks]
     passes = test.passes(values) if len(values) == sum(sizes) else None
     if passes is None:
         return None
-    parts = np.split(np.where(passes, PASSES, FAILS).astype(np.int32), np.cumsum(sizes)[:-1])
-    return [(pages, part) for (pages, _, _), part in zip(known, parts, strict=True)]
+    results = np.split(np.where(passes, PASSES, FAILS).astype(np.int32), np.cumsum(sizes)[:-1])
+    return [(pages, result) for (pages, _, _), result in zip(chunks, results, strict=True)]

@@ -13,7 +13,16 @@ from tailbit.index.predicate.tree import Node, columns_of
 from tailbit.index.scanning.conditions import condition_of
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
-from tailbit.tables.parquet.condition import AllOf, Condition, Floats, Numbers, Part, Test, Texts, each_test
+from tailbit.tables.parquet.condition import (
+    AllOf,
+    Condition,
+    Floats,
+    Numbers,
+    Test,
+    Texts,
+    TextSearch,
+    each_test,
+)
 
 TINY = 5e-324
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
@@ -88,11 +97,11 @@ def test_null_passes_where_the_predicate_says_so() -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("s LIKE '%c'", Part(end=b"c")),
-        ("s LIKE 'a%c'", Part(b"a", b"c")),
-        ("s LIKE '%ä/%%' ESCAPE '/'", Part(middle="ä%".encode())),
-        ("contains(s, '')", Part()),
-        ("endswith(s, 'c')", Part(end=b"c")),
+        ("s LIKE '%c'", TextSearch(end=b"c")),
+        ("s LIKE 'a%c'", TextSearch(b"a", b"c")),
+        ("s LIKE '%ä/%%' ESCAPE '/'", TextSearch(middle="ä%".encode())),
+        ("contains(s, '')", TextSearch()),
+        ("endswith(s, 'c')", TextSearch(end=b"c")),
         ("s LIKE '%_c'", None),
         ("s LIKE '%a%c'", None),
         ("startswith(s, NULL)", None),
@@ -100,7 +109,7 @@ def test_null_passes_where_the_predicate_says_so() -> None:
     ],
 )
 def test_a_pattern_is_asked_of_stored_texts_where_it_says_how_they_begin_and_end(
-    text: str, part: Part | None
+    text: str, part: TextSearch | None
 ) -> None:
     found, _ = asked(text)
     assert (found.stored if isinstance(found, Test) else None) == part

@@ -22,7 +22,7 @@ from tailbit.tables.parquet.assembly import wanted_rows
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.row_selection import (
     Group,
-    Way,
+    ReadMethod,
     batched,
     load_for,
     note_pages,
@@ -37,7 +37,7 @@ VALUES = TABLE.to_pydict()
 
 
 @st.composite
-def _reads(draw: st.DrawFn) -> tuple[dict[str, Any], list[int], list[Column], Way | None]:
+def _reads(draw: st.DrawFn) -> tuple[dict[str, Any], list[int], list[Column], ReadMethod | None]:
     layout = {**LAYOUTS[draw(st.sampled_from(sorted(LAYOUTS)))]}
     layout["row_group_size"] = draw(
         st.sampled_from([1, 7, 130, 999, ROWS]) if draw(st.booleans()) else st.just(800)
@@ -53,13 +53,13 @@ def _reads(draw: st.DrawFn) -> tuple[dict[str, Any], list[int], list[Column], Wa
         {place for start, size, step in runs for place in range(start, min(start + size, ROWS), step)}
     )
     columns = draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=5, unique_by=lambda c: c.id))
-    return layout, at, columns, draw(st.sampled_from([None, *Way]))
+    return layout, at, columns, draw(st.sampled_from([None, *ReadMethod]))
 
 
 @settings(max_examples=40, deadline=None)
 @given(_reads())
 def test_any_rows_of_any_layout_by_any_way_are_the_rows_that_were_written(
-    read: tuple[dict[str, Any], list[int], list[Column], Way | None],
+    read: tuple[dict[str, Any], list[int], list[Column], ReadMethod | None],
 ) -> None:
     layout, at, columns, way = read
     rows = ROWS if layout["row_group_size"] > 50 else 60
@@ -76,7 +76,9 @@ def test_any_rows_of_any_layout_by_any_way_are_the_rows_that_were_written(
             assert all(found.schema.field(c.id).type == arrow_type(c.type, c.label) for c in columns)
 
 
-def _plan(folder: Path, rows: int, at: list[int], **options: Any) -> list[tuple[Way | None, list[int]]]:
+def _plan(
+    folder: Path, rows: int, at: list[int], **options: Any
+) -> list[tuple[ReadMethod | None, list[int]]]:
     table = pa.table({"k": np.random.default_rng(1).integers(0, 1 << 60, rows)})
     pq.write_table(table, folder / "f.parquet", use_dictionary=False, **options)
     layout = open_layout(LocalStorage(str(folder)), "f.parquet")
@@ -93,7 +95,7 @@ def test_rows_of_most_pages_are_read_by_mask_and_row_groups_without_any_are_not_
     at = [*range(0, 300_000, 1000), *range(600_000, 900_000, 1000)]
     import polars  # noqa: F401
 
-    assert _plan(tmp_path, 1_200_000, at, row_group_size=300_000) == [(Way.MASK, [0, 2])]
+    assert _plan(tmp_path, 1_200_000, at, row_group_size=300_000) == [(ReadMethod.MASK, [0, 2])]
 
 
 def test_a_batch_by_mask_has_bounded_bytes(tmp_path: Path) -> None:
@@ -107,18 +109,18 @@ def test_a_batch_by_mask_has_bounded_bytes(tmp_path: Path) -> None:
 
 def test_row_groups_of_several_files_are_one_batch_by_mask_and_never_by_pages() -> None:
     group = Group(0, np.arange(3), 100, 100, 1, 1 << 20, 1 << 19)
-    files = [("a", Way.MASK, [group, group]), ("b", Way.MASK, [group]), ("c", None, [group])]
-    files += [("d", None, [group]), ("e", Way.MASK, [])]
+    files = [("a", ReadMethod.MASK, [group, group]), ("b", ReadMethod.MASK, [group]), ("c", None, [group])]
+    files += [("d", None, [group]), ("e", ReadMethod.MASK, [])]
     found = [
         (way, [(file, len(groups)) for file, groups in parts]) for way, parts in batched([*files, *files[:2]])
     ]
-    of_many = (Way.MASK, [("a", 2), ("b", 1)])
+    of_many = (ReadMethod.MASK, [("a", 2), ("b", 1)])
     assert found == [of_many, (None, [("c", 1)]), (None, [("d", 1)]), of_many]
 
 
 def test_a_batch_of_many_files_has_bounded_bytes_too() -> None:
     group = Group(0, np.arange(3), 100, 100, 1, 60 << 20, 10 << 20)
-    found = list(batched((n, Way.MASK, [group]) for n in range(3)))
+    found = list(batched((n, ReadMethod.MASK, [group]) for n in range(3)))
     assert [[file for file, _ in parts] for _, parts in found] == [[0], [1], [2]]
 
 

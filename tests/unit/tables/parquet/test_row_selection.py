@@ -16,7 +16,7 @@ from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.assembly import polars
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.row_selection import Part, Way, planned, quicker_by_mask, read_masked
+from tailbit.tables.parquet.row_selection import FileRows, ReadMethod, planned, quicker_by_mask, read_masked
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
 
@@ -30,7 +30,7 @@ def _masked(folder: Path, columns: list[Column], at: list[int]) -> dict[str, pa.
     layout = open_layout(storage, "f.parquet")
     wanted = np.array(at, dtype=np.uint64)
     groups = [(its.number, its.wanted) for its in planned(layout, "f.parquet", columns, wanted)[1]]
-    return read_masked(storage, [Part(layout, "f.parquet", groups)], columns)[0]
+    return read_masked(storage, [FileRows(layout, "f.parquet", groups)], columns)[0]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_times_that_are_not_in_microseconds_are_left_to_pyarrow(tmp_path: Path) 
     column = Column(("k",), ("k",), DataType("timestamp"))
     assert _masked(tmp_path, [column], [1]) == {}
     slice_ = FileSlice("f.parquet", (tmp_path / "f.parquet").stat().st_size, 0, 3)
-    found = fetch(LocalStorage(str(tmp_path)), slice_, [column], np.array([1], np.uint64), Way.MASK)
+    found = fetch(LocalStorage(str(tmp_path)), slice_, [column], np.array([1], np.uint64), ReadMethod.MASK)
     assert [t["k"].cast(pa.int64()).to_pylist() for t in found] == [[2000]]
 
 
@@ -75,8 +75,10 @@ def test_older_narrower_types_are_cast_up_by_mask_too(tmp_path: Path) -> None:
     assert found["k"].to_pylist() == [None, 3]
 
 
-@pytest.mark.parametrize("way", [None, *Way])
-def test_a_value_that_does_not_fit_its_type_names_the_file_by_every_way(tmp_path: Path, way: Way) -> None:
+@pytest.mark.parametrize("way", [None, *ReadMethod])
+def test_a_value_that_does_not_fit_its_type_names_the_file_by_every_way(
+    tmp_path: Path, way: ReadMethod
+) -> None:
     pq.write_table(pa.table({"k": pa.array([1, 1 << 40], pa.int64())}), tmp_path / "f.parquet")
     column, at = Column(("k",), ("k",), DataType("integer")), np.array([0, 1], np.uint64)
     slice_ = FileSlice("f.parquet", (tmp_path / "f.parquet").stat().st_size, 0, 2)
@@ -94,7 +96,7 @@ def test_text_that_is_no_utf8_is_the_same_bytes_by_mask_as_by_pages(tmp_path: Pa
             t["k"].chunk(0).view(pa.binary()).to_pylist()
             for t in fetch(LocalStorage(str(tmp_path)), slice_, [column], at, way)
         ]
-        for way in Way
+        for way in ReadMethod
     ]
     assert by_way[0] == by_way[1] == [[b"a", b"\xff\xfe", b"b" * 40]]
 
@@ -121,18 +123,20 @@ def test_a_damaged_page_is_an_error_by_mask_where_it_is_one_by_pages(tmp_path: P
         damaged.write(b"\xff" * 60)
     slice_ = FileSlice("f.parquet", path.stat().st_size, 0, 5000)
 
-    def read(way: Way) -> Any:
+    def read(way: ReadMethod) -> Any:
         try:
             at = np.arange(0, 5000, 3, dtype=np.uint64)
             return pa.concat_tables(fetch(LocalStorage(str(tmp_path)), slice_, [K], at, way)).to_pydict()
         except DataFileError:
             return "refused"
 
-    assert read(Way.MASK) == read(Way.PAGES)
+    assert read(ReadMethod.MASK) == read(ReadMethod.PAGES)
 
 
-@pytest.mark.parametrize("way", [None, *Way])
-def test_a_gzip_page_whose_checksum_is_not_its_own_is_refused_by_every_way(tmp_path: Path, way: Way) -> None:
+@pytest.mark.parametrize("way", [None, *ReadMethod])
+def test_a_gzip_page_whose_checksum_is_not_its_own_is_refused_by_every_way(
+    tmp_path: Path, way: ReadMethod
+) -> None:
     path, table = tmp_path / "f.parquet", pa.table({"k": np.random.default_rng(1).integers(0, 1 << 60, 5000)})
     pq.write_table(table, path, compression="gzip", use_dictionary=False)
     data = bytearray(path.read_bytes())
@@ -158,9 +162,9 @@ def test_few_pages_are_read_by_pyarrow_and_many_by_mask() -> None:
 
 
 @pytest.mark.parametrize("refusal", [FileNotFoundError(2, "gone"), StorageError(path="r", reason="HTTP 403")])
-@pytest.mark.parametrize("way", Way)
+@pytest.mark.parametrize("way", ReadMethod)
 def test_a_file_that_goes_between_two_looks_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way, refusal: Exception
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: ReadMethod, refusal: Exception
 ) -> None:
     pq.write_table(pa.table({"k": range(50)}), tmp_path / "f.parquet")
     storage, slice_ = (

@@ -18,7 +18,7 @@ from tailbit.index.scanning import scan as scanning
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet import value_search as finding
 from tailbit.tables.parquet.condition import Numbers, Test
-from tailbit.tables.parquet.value_search import Sought, find
+from tailbit.tables.parquet.value_search import Search, find
 
 ROWS = pa.table(
     {
@@ -120,7 +120,7 @@ def test_without_polars_nothing_is_found_out(table_path: str, monkeypatch: pytes
     table, (its,) = scans_of(table_path, "k = 5")
     test = Test(Column(("k",), ("k",), DataType("long")), lambda _: None, Numbers([(5, 5)]), False, False)
     storage = table.where()._selection.storage
-    assert find(storage, [Sought(its.slice_, test, [0])]) == [None]
+    assert find(storage, [Search(its.slice_, test, [0])]) == [None]
     assert positions(table, [its], by_polars=True) == positions(table, [its], by_polars=False)
 
 

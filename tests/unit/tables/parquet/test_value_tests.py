@@ -18,10 +18,10 @@ from tailbit.tables.parquet.condition import (
     Floats,
     Form,
     Numbers,
-    Part,
     Stored,
     Test,
     Texts,
+    TextSearch,
     each_test,
 )
 from tailbit.tables.parquet.value_search import expression
@@ -118,12 +118,12 @@ def test_texts_pass_by_their_bytes() -> None:
 
 def test_a_beginning_and_an_end_do_not_overlap() -> None:
     values = [None, b"", b"aba", b"ababa", b"ab\xff"]
-    assert passing(valued(Part(b"ab", b"ba")), "BYTE_ARRAY", values) == [b"ababa"]
-    assert passing(valued(Part(b"ab")), "BYTE_ARRAY", values) == values[2:]
-    assert passing(valued(Part(end=b"\xff")), "BYTE_ARRAY", values) == [b"ab\xff"]
-    assert passing(valued(Part(middle=b"ba")), "BYTE_ARRAY", values) == [b"aba", b"ababa"]
-    assert passing(valued(Part()), "BYTE_ARRAY", values) == values[1:]
-    assert passing(valued(Part(), complement=True), "BYTE_ARRAY", values) == []
+    assert passing(valued(TextSearch(b"ab", b"ba")), "BYTE_ARRAY", values) == [b"ababa"]
+    assert passing(valued(TextSearch(b"ab")), "BYTE_ARRAY", values) == values[2:]
+    assert passing(valued(TextSearch(end=b"\xff")), "BYTE_ARRAY", values) == [b"ab\xff"]
+    assert passing(valued(TextSearch(middle=b"ba")), "BYTE_ARRAY", values) == [b"aba", b"ababa"]
+    assert passing(valued(TextSearch()), "BYTE_ARRAY", values) == values[1:]
+    assert passing(valued(TextSearch(), complement=True), "BYTE_ARRAY", values) == []
 
 
 def test_replaced_dictionaries_say_what_passes_and_parts_are_joined() -> None:
