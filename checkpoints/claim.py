@@ -156,9 +156,6 @@ class Claim:
         `standing_by`: called once, as soon as another application turns out to be at work.
         `could_take_over`: called before each sign of life of an application that stands by; it returns once
         what the application needs to take over answers.
-
-        Raises:
-            StorageError: nothing can be written where the lease is kept.
         """
         last_owner = ""
         while not stop.is_set():

@@ -184,9 +184,6 @@ def write_index_file(
     """Write one file of a kind; after a failure the store has no file under its final name.
 
     `write` writes the bytes of the Parquet file into the given sink. The stem gets eight random digits.
-
-    Raises:
-        StorageError: the disk is full or refuses; the unfinished file is removed.
     """
     folder = f"kind={kind}"
     unique = f"{stem}-{uuid.uuid4().hex[:8]}"

@@ -94,11 +94,7 @@ def key_type_of(type_: DataType) -> str:
 
 
 def posting_type_of(type_: DataType) -> str:
-    """Return the key type of a column's postings: that of its values, or `elements(...)` for an array.
-
-    Raises:
-        ColumnTypeError: values, or elements, of the type have no order-preserving key.
-    """
+    """Return the key type of a column's postings: that of its values, or `elements(...)` for an array."""
     if type_.name == "array":
         return f"elements({key_type_of(type_.fields[0].type)})"
     return key_type_of(type_)

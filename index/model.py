@@ -155,11 +155,7 @@ class Definition:
 
     @classmethod
     def of_column(cls, column: Column) -> Definition:
-        """Return the definition of a bitmap of one column; of an array column the elements are indexed.
-
-        Raises:
-            ColumnTypeError: values of the column's type have no keys.
-        """
+        """Return the definition of a bitmap of one column; of an array column the elements are indexed."""
         return cls.plain(column.label, column.id, posting_type_of_column(column), str(column.type))
 
     @classmethod

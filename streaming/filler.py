@@ -165,12 +165,7 @@ class Filler:
             self._turn.release()
 
     def step(self) -> BatchOutcome | None:
-        """Fill the next files, and commit them; None if there is nothing to fill now.
-
-        Raises:
-            CorruptIndexError: a file of the index that is needed is damaged.
-            TailbitError: table or index cannot be read or written; the step had no effect.
-        """
+        """Fill the next files, and commit them; None if there is nothing to fill now."""
         self._held_s = 0.0
         with self._held():
             step = self._planned()

@@ -190,11 +190,6 @@ def run(
     default, and then `once` that finds little to do does it in this process and starts no Spark.
     Transient failures are retried for `patience.WAIT_S` seconds at most. `builds`: gets the records of what
     the run builds.
-
-    Raises:
-        HungError: the run gave no sign of life for the limit in `supervision`.
-        NotDrainedError: the run was killed because it did not end in time.
-        TailbitError: another named error ended the query.
     """
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
     in_process = once and master is None and not is_submitted()

@@ -66,9 +66,6 @@ class Merger:
 
         If a segment is damaged, it is removed from the index to be built again; the other merges wait for the
         next batch.
-
-        Raises:
-            TailbitError: a merge failed, other than by damage or by losing to another writer's commit.
         """
         self._mender.mend_noted()
         try:

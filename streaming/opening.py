@@ -168,11 +168,7 @@ def _claimed(storage: Storage, stop: threading.Event) -> Iterator[None]:
 
 
 def start_over_in_time(index: MetadataTable, failed: TailbitError, patience: Patience, tell: Tell) -> None:
-    """Make the index anew when runs keep failing because its own log is damaged.
-
-    Raises:
-        StorageError: the store refused.
-    """
+    """Make the index anew when runs keep failing because its own log is damaged."""
     if not isinstance(failed, IndexLogError) or patience.lasts() < SURE_S:
         return
     definitions = index.state.settings.definitions

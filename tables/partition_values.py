@@ -42,9 +42,6 @@ def partition_array(column: Column, text: str | None, n: int) -> pa.Array:
     """Return the value of a partition column, `n` times, in the column's logical Arrow type.
 
     A time without an offset is in the column's zone.
-
-    Raises:
-        MalformedLogError: the text is not a value of the column's type.
     """
     return pa.repeat(_scalar(column.type, column.id, column.label, text, column.zone), n)
 

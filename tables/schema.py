@@ -97,11 +97,7 @@ class Schema:
             return None
 
     def resolve_all(self, names: Iterable[str]) -> list[Column]:
-        """Return the columns of some names, each once, in the order of first mention.
-
-        Raises:
-            UnknownColumnError: there is no such column; the error names the nearest.
-        """
+        """Return the columns of some names, each once, in the order of first mention."""
         return list({column.id: column for column in map(self.resolve, names)}.values())
 
     def _unknown(self, name: str, behind: Column | None) -> UnknownColumnError:
@@ -134,9 +130,6 @@ class Schema:
 
         Field names are unique, ignoring case: a column named "s.a" next to a nested field s.a is also named
         by its label, "`s.a`".
-
-        Raises:
-            ColumnTypeError: a column has a type that cannot be decoded.
         """
         wanted = self.columns if columns is None else columns
         return pa.schema(

@@ -138,11 +138,7 @@ class FileList(Sequence[FileSlice], ABC):
 
     @once
     def stats(self) -> pa.ChunkedArray:
-        """Return the statistics per file as the format's text, large_string; null if a file has none.
-
-        Raises:
-            MalformedLogError: the file that holds the statistics is damaged.
-        """
+        """Return the statistics per file as the format's text, large_string; null if a file has none."""
         own, origin = self._stored["stats"], self._stored["origin"]
         if self._late is None or origin.null_count == len(self):
             return own
@@ -370,11 +366,7 @@ class Snapshot:
 
     @once
     def schema(self) -> Schema:
-        """Return the columns with logical names and physical paths.
-
-        Raises:
-            MalformedLogError: the schema in the log is damaged.
-        """
+        """Return the columns with logical names and physical paths."""
         return self.read_schema()
 
     def set_aside(self, numbers: Sequence[int] | None = None) -> list[str]:

@@ -141,9 +141,6 @@ def advise(
 
     `questions`: None if none are known. `table`: as statements name it. `existing`: what is indexed already.
     Cost: a few row groups of each column, and an index of the sampled rows for each candidate.
-
-    Raises:
-        DataFileError: a sampled file is missing or is not Parquet.
     """
     leaves = snapshot.schema.leaves()
     refused = {leaf.id: reason for leaf in leaves if (reason := _refused(leaf)) is not None}

@@ -132,10 +132,6 @@ def values_of(blocks: Sequence[SampledBlock], column: Column, heads: bool = Fals
 
     `heads`: the blocks are the first rows of their row groups. Cost: each row group is decoded once, with
     `heads` only its first rows.
-
-    Raises:
-        DataFileError: the values cannot be decoded.
-        ColumnTypeError: the type cannot be decoded.
     """
     if isinstance(column, IndexedTerm):
         return _computed(blocks, column, heads)
@@ -170,11 +166,7 @@ def _computed(blocks: Sequence[SampledBlock], term: IndexedTerm, heads: bool) ->
 
 
 def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks: int, seed: int) -> Sample:
-    """Draw `blocks` blocks at random; a small table is sampled whole.
-
-    Raises:
-        DataFileError: a sampled file is missing or is not Parquet.
-    """
+    """Draw `blocks` blocks at random; a small table is sampled whole."""
     rng = random.Random(seed)
     sizes = np.asarray(files.core["size"], dtype=np.int64)
     if not len(sizes):
@@ -248,11 +240,7 @@ class Measure(KeysSeen):
 
 
 def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
-    """Build the index of the sampled rows of a column in memory, and measure its size.
-
-    Raises:
-        DataFileError, ColumnTypeError: the column cannot be decoded.
-    """
+    """Build the index of the sampled rows of a column in memory, and measure its size."""
     key_type, began = posting_type_of(column.type), time.thread_time()
     values = values_of(blocks, column)
     decoded = time.thread_time()

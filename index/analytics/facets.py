@@ -89,10 +89,6 @@ def count_groups(
 
     `recorded`: the value counts of the index, if they describe this source. `ordered`: False if groups by one
     column may come in any order, which may save a sort.
-
-    Raises:
-        ColumnTypeError: a column's type has no keys (struct, array, map ...).
-        EvaluationError: a term raises for a row.
     """
     for column in columns:
         key_type_of_column(column)

@@ -114,11 +114,7 @@ def total(column_totals: Totals) -> int | float | Decimal | None:
 
 
 def mean(column_totals: Totals) -> float | Decimal | None:
-    """Return the average of a column; None if all values are NULL.
-
-    Raises:
-        AggregateError: the average, or the sum, is beyond the type that Spark gives it.
-    """
+    """Return the average of a column; None if all values are NULL."""
     type_, whole = column_totals.column.type, column_totals.sum
     if not column_totals.rows:
         return None
@@ -419,7 +415,7 @@ class Aggregates:
         Raises:
             AggregateError: a sum or an average is beyond its type.
         """
-        return _one(self.columns, measure).tell(measure.function, 1)[0]
+        return _column_of(self.columns, measure).tell(measure.function, 1)[0]
 
     def by_group(
         self, measures: Sequence[Measure]
@@ -430,7 +426,7 @@ class Aggregates:
             AggregateError: a sum or an average is beyond its type.
         """
         groups, order = self.groups, self.groups.in_order()
-        results = {m: _one(self.columns, m).tell(m.function, len(groups.counts)) for m in measures}
+        results = {m: _column_of(self.columns, m).tell(m.function, len(groups.counts)) for m in measures}
         keys = list(groups.numbers)
         return (
             [keys[n] for n in order],
@@ -483,11 +479,7 @@ class Summary:
 
 
 def summary(groups: Groups) -> Summary:
-    """Return the statistics of a column, from its groups.
-
-    Raises:
-        AggregateError: the sum or the average is beyond its type.
-    """
+    """Return the statistics of a column, from its groups."""
     (column,) = groups.columns
     numeric = column.type.name in NUMERIC
     aggregates = _Column(column, summed=numeric, bounded=True)

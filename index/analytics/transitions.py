@@ -59,10 +59,6 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
             NULL. If its type was widened in between, values are compared in the wider type.
 
     Cost: a join of the two lists of files; then the cost of counting the rows that differ.
-
-    Raises:
-        ColumnTypeError: the column's type has no keys (struct, array, map ...), or neither of its two types
-            is the wider one.
     """
     old, new = _terms_of(before, after, column)
     gone = count_groups(_only_in(before, after, old, new), [old])

@@ -63,11 +63,7 @@ class SpaceQuestion:
 
     @once
     def bounds(self) -> Bounds:
-        """Evaluate the bounds of the visible rows where the predicate is TRUE.
-
-        Raises:
-            CorruptIndexError: a segment is damaged; the caller scans the files of this row space.
-        """
+        """Evaluate the bounds of the visible rows where the predicate is TRUE."""
         return self._evaluation.whole()
 
     @once
@@ -189,11 +185,7 @@ PATHS: Sequence[AccessPath] = (
 
 
 def count_true(question: SpaceQuestion) -> int | None:
-    """Count the visible rows where a predicate is TRUE by the cheapest path that serves it; None without one.
-
-    Raises:
-        CorruptIndexError: a segment is damaged; the caller scans the files of this row space.
-    """
+    """Count the visible rows where a predicate is TRUE by the cheapest path; None if no path serves it."""
     for path in PATHS:
         counted = path.count(question)
         if counted is not None:

@@ -146,9 +146,6 @@ def verdict(node: Computed, segment: Segment) -> KeyVerdict:
     """Return the outcome of a condition for each key of a segment, cached.
 
     Cost: one evaluation over the distinct keys, once.
-
-    Raises:
-        CorruptIndexError: the segment is missing, truncated or altered.
     """
 
     def judged() -> tuple[KeyVerdict, int]:

@@ -90,9 +90,6 @@ def element_bounds(node: Computed, space: SpaceView) -> Bounds:
 
     Cost: one evaluation over the distinct elements of each segment, cached; then the postings of the elements
     that decide, give NULL or leave rows open.
-
-    Raises:
-        CorruptIndexError: a segment is missing, truncated or altered.
     """
     assert node.column is not None
     segments = space.serving(node.column)

@@ -48,9 +48,6 @@ def evaluate(node: Node, space: SpaceView) -> Bounds:
 
     Cost: the postings of the keys that the leaves touch, one C call per key; nothing per row or file. A new
     condition on a partition column costs a step per distinct partition text.
-
-    Raises:
-        CorruptIndexError: a segment is damaged; the caller scans the files of this row space.
     """
     return Evaluation(choose(node, space), space).whole()
 

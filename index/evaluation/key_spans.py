@@ -56,9 +56,6 @@ def covering(segment: Segment, column: str, ranges: KeyRanges) -> list[BitMap]:
     """Return bitmaps whose union is that of the postings of the keys in the sure ranges.
 
     Many sparse postings come as one bitmap.
-
-    Raises:
-        CorruptIndexError: the segment is damaged.
     """
     if segment.is_paged or segment.sparse_positions(column):
         return matching(segment, column, ranges)
@@ -69,9 +66,6 @@ def matching(segment: Segment, column: str, ranges: KeyRanges) -> list[BitMap]:
     """Return what `covering` does, with dense postings as one bitmap too where ranges have many keys.
 
     Single keys of few rows are looked up together.
-
-    Raises:
-        CorruptIndexError: the segment is damaged.
     """
     if ranges.points is not None and _are_looked_up(segment, column, len(ranges.points)):
         keys = sorted_keys.LookupKeys(ranges.points)
@@ -91,11 +85,7 @@ def _are_looked_up(segment: Segment, column: str, points: int) -> bool:
 
 
 def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
-    """Return the cached union of the postings of ranges over many keys; None if the keys are few.
-
-    Raises:
-        CorruptIndexError: the segment is damaged.
-    """
+    """Return the cached union of the postings of ranges over many keys; None if the keys are few."""
     looked_up = _key_spans(segment, column, ranges)
     if looked_up is None:
         return unions.of_ranges(segment, column, ranges)
@@ -128,9 +118,6 @@ def reading(node: Leaf | Computed, space: SpaceView) -> float:
 
     Caches do not count, so the estimate is the same whatever was asked before. Cost: for a range, one read of
     the column's keys, unless these are very many.
-
-    Raises:
-        CorruptIndexError: a segment is damaged.
     """
     column = node.column
     if column is None or column.partition:
@@ -155,9 +142,6 @@ def key_cardinalities(node: Node, space: SpaceView) -> int | None:
     """Count the rows of a leaf over many keys by recorded cardinalities; None unless all rows are visible.
 
     Cost: the keys and cardinalities of the column, once; then binary searches.
-
-    Raises:
-        CorruptIndexError: a segment is damaged.
     """
     if not isinstance(node, Leaf) or node.column.partition or _are_points(node):
         return None
@@ -222,11 +206,7 @@ class CodeFilter:
 
 
 def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
-    """Return a leaf over many keys as a filter by codes, if the codes are cached or due; else None.
-
-    Raises:
-        CorruptIndexError: a segment is damaged.
-    """
+    """Return a leaf over many keys as a filter by codes, if the codes are cached or due; else None."""
     if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
         return None
     if _are_points(node):

@@ -227,20 +227,12 @@ class SpaceView:
         return int(self.rows.sum())
 
     def serving(self, column: Column) -> list[Segment]:
-        """Return the segments with postings of a column; none if the keys of one do not widen to its type.
-
-        Raises:
-            CorruptIndexError: a segment is missing, truncated or altered.
-        """
+        """Return the segments with postings of a column; none if the keys of one do not widen to its type."""
         segments = [s for s in self.segments if column.id in s.columns]
         return segments if all(widens(s.columns[column.id], column.type) for s in segments) else []
 
     def posts(self, id_: str) -> bool:
-        """Return whether some segment has postings under an id.
-
-        Raises:
-            CorruptIndexError: a segment is missing, truncated or altered.
-        """
+        """Return whether some segment has postings under an id."""
         return any(id_ in segment.columns for segment in self.segments)
 
     def unposted(self, column_id: str) -> BitMap | None:

@@ -10,21 +10,13 @@ from tailbit.tables.model import Column
 
 
 def stated(column: Column, space: SpaceView) -> Stated | None:
-    """Return the statistics that some definition has of a column in a row space; None without any.
-
-    Raises:
-        CorruptIndexError: an index file is damaged.
-    """
+    """Return the statistics that some definition has of a column in a row space; None without any."""
     stated_sets = (access.stated(column, space) for access in space.accesses)
     return next((statement for statement in stated_sets if statement is not None), None)
 
 
 def count_of_nulls(node: Node, space: SpaceView) -> int | None:
-    """Count the visible rows where `x IS NULL` or `x IS NOT NULL` is TRUE, by statistics; None without these.
-
-    Raises:
-        CorruptIndexError: an index file is damaged.
-    """
+    """Count the visible rows where `x IS NULL` or `x IS NOT NULL` is TRUE, by statistics; else None."""
     if not isinstance(node, Leaf) or node.column.partition or node.true.spans() not in ([], VALUES.spans()):
         return None
     if bool(node.true.spans()) == node.true.nulls:

@@ -58,11 +58,7 @@ def cached(
 
 
 def of_keys(segment: Segment, column: str, marked: Mask) -> BitMap:
-    """Unite the postings of the keys that `marked` marks: one flag per key of `Segment.keys`.
-
-    Raises:
-        CorruptIndexError: the segment is damaged.
-    """
+    """Unite the postings of the keys that `marked` marks: one flag per key of `Segment.keys`."""
     codes, many = row_codes.held_codes(segment, column), int(np.count_nonzero(marked))
     share_ = many / max(1, len(marked))
     if codes is not None and costs.comparing(segment, int(share_ * segment.rows)) < costs.uniting(
@@ -76,9 +72,6 @@ def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitM
     """Return the union of the postings of many ranges, cached; None where no union is cached.
 
     None: the ranges are few, the keys are dense, or unread postings of far more keys would have to be read.
-
-    Raises:
-        CorruptIndexError: the segment is damaged.
     """
     if len(ranges) < MANY_KEYS or not segment.sparse_positions(column):
         return None

@@ -80,11 +80,7 @@ class PostedColumn:
         return [*ranges.sure, *ranges.maybe]
 
     def codes(self, positions: BitPositions) -> Longs:
-        """Return the code of each ascending position. Cost: the codes of all positions are made once.
-
-        Raises:
-            CorruptIndexError: a segment is damaged.
-        """
+        """Return the code of each ascending position. Cost: the codes of all positions are made once."""
         first, *others = (row_codes.codes_of(segment, self.column.id) for segment in self.segments)
         codes: Longs = first.take(positions)
         base = len(first.keys)
@@ -95,11 +91,7 @@ class PostedColumn:
         return codes
 
     def postings(self) -> tuple[Longs, list[BitMap]]:
-        """Return the postings that rows may be in, and the place of each one's key.
-
-        Raises:
-            CorruptIndexError: a segment is damaged.
-        """
+        """Return the postings that rows may be in, and the place of each one's key."""
         key_numbers, postings, base = list[Longs](), list[BitMap](), 0
         for segment in self.segments:
             stored = segment.keys(self.column.id)[0]

@@ -234,11 +234,7 @@ def _counts(values: pa.Array, counts: Longs | None) -> Longs:
 def count(
     space: SpaceView, columns: Sequence[SpaceColumn], bits: BitMap, method: CountingWay
 ) -> tuple[Combinations, BitMap]:
-    """Count positions of a row space by a method other than reading their data.
-
-    Raises:
-        CorruptIndexError: a segment is damaged.
-    """
+    """Count positions of a row space by a method other than reading their data."""
     if method is CountingWay.CODES:
         return by_codes(columns, bits)
     if method is CountingWay.INTERSECTIONS:

@@ -89,11 +89,7 @@ class Dictionary:
 
 
 def of_segments(segments: Segments, column: str, key_type: str) -> Dictionary:
-    """Return the cached dictionary of a column of some segments, widened to a key type.
-
-    Raises:
-        CorruptIndexError: a segment is damaged.
-    """
+    """Return the cached dictionary of a column of some segments, widened to a key type."""
     names = tuple(segment.name for segment in segments)
 
     def sized() -> tuple[Dictionary, int]:

@@ -62,9 +62,6 @@ def count_groups(
     `method`: the method for rows with postings, by default the cheapest. `ordered`: False if groups by one
     column may come in any order, which may save a sort. Columns for which the condition allows a single value
     are not looked at.
-
-    Raises:
-        ColumnTypeError: a column's type has no keys (struct, array, map ...).
     """
     for column in columns:
         key_type_of_column(column)

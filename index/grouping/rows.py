@@ -113,11 +113,7 @@ class Rows:
 
 
 def fetch_values(storage: Storage, reads: Sequence[Read], columns: Sequence[Column]) -> Iterator[pa.Table]:
-    """Yield the values of columns and terms at rows, named by id, in the order of files and positions.
-
-    Raises:
-        EvaluationError: a term raises for a row; the first such row is named.
-    """
+    """Yield the values of columns and terms at rows, named by id, in the order of files and positions."""
     if not any(isinstance(column, IndexedTerm) for column in columns):
         yield from data_rows.fetch_files(storage, reads, columns)
         return
@@ -133,11 +129,7 @@ def fetch_values(storage: Storage, reads: Sequence[Read], columns: Sequence[Colu
 def number_values(
     storage: Storage, reads: Sequence[Read], columns: Sequence[Column]
 ) -> Iterator[tuple[list[Numbered], list[Read]]]:
-    """Yield columns and terms of rows as numbers of distinct values, and the reads to be fetched instead.
-
-    Raises:
-        EvaluationError: a term raises for a row; the first such row is named.
-    """
+    """Yield columns and terms of rows as numbers of distinct values, and the reads to be fetched instead."""
     if not any(isinstance(column, IndexedTerm) for column in columns):
         yield from column_codes.numbered(storage, reads, columns)
         return

@@ -150,11 +150,7 @@ class BloomFilters:
         self._storage, self.paths = storage, frozenset(paths)
 
     def of(self, column: Column) -> Filters:
-        """Return the filters of a column that were made with its present key type.
-
-        Raises:
-            CorruptIndexError: an index file is missing, truncated or altered.
-        """
+        """Return the filters of a column that were made with its present key type."""
         key_type = key_type_of(column.type)
         key = str(self._storage.root), self.paths, column.id, key_type
         return _FILTERS.get(key, lambda: self._read(column.id, key_type))
@@ -200,11 +196,7 @@ class BloomAccess(Access):
         return stored_type(node.column) is not None and node.true.listed(bloom.MOST_VALUES) is not None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
-        """Return the rows of the row groups that may hold a value of a condition.
-
-        Raises:
-            CorruptIndexError: a file of filters is damaged.
-        """
+        """Return the rows of the row groups that may hold a value of a condition."""
         if not isinstance(node, Leaf) or not self.serves(node):
             return Bounds.between(EMPTY, space.visible)
         filters = self.filters.of(node.column)

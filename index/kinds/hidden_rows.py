@@ -135,9 +135,6 @@ class KnownHiddenRows:
         """Return a new bitmap of hidden positions, or None if no file holds the identity.
 
         Cost: on first use, one row group per file whose statistics admit the identity.
-
-        Raises:
-            CorruptIndexError: a file is missing, truncated or altered, or a bitmap does not decode.
         """
         for path in sorted(self._view.paths_of(HIDDEN_ROWS), key=lambda path: path != self._latest):
             for group in row_groups(self._footer(path), "id", identity):

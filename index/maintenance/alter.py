@@ -47,10 +47,6 @@ def alter(
     raises ends the alteration, and nothing is changed. An added definition whose name is taken gets a number
     after its name. Two concurrent alterations are applied one after the other, and both hold. Cost: for added
     definitions, one small commit; for dropped ones, a record per file and a count per distinct value.
-
-    Raises:
-        CommitConflictError: other writers were first again and again.
-        CorruptIndexError: the value counts of a dropped definition cannot be read.
     """
 
     def attempt() -> Altered:
@@ -101,11 +97,7 @@ def _freely_named(definition: Definition, others: Iterable[Definition]) -> Defin
 def change_definitions(
     index: MetadataTable, definitions: Sequence[Definition], gone: Sequence[str]
 ) -> Settings:
-    """Commit settings with these definitions; those whose ids are in `gone` are taken out of the records.
-
-    Raises:
-        CommitConflictError: another writer was first; nothing is changed.
-    """
+    """Commit settings with these definitions; those whose ids are in `gone` are taken out of the records."""
     before = index.state.settings
     settings = replace(
         before,

@@ -45,11 +45,6 @@ def open_or_create(
     """Open the index at `path` and read its records, or create it; return it, and whether it was created.
 
     `definitions`: returns what a new index has.
-
-    Raises:
-        CorruptIndexError: the index's settings, ledger or records cannot be read.
-        IndexLogError: the index's own log cannot be read.
-        IndexFormatError: another release wrote the index.
     """
     try:
         index = MetadataTable.open(path, options=options)
@@ -87,9 +82,6 @@ def ask_for_round(index: MetadataTable) -> None:
     """Request a round, in which the indexer looks at every file, by a commit of unchanged settings.
 
     The settings get the next version, as after an added column.
-
-    Raises:
-        CommitConflictError: another writer was first; nothing is changed.
     """
     settings = index.state.settings
     index.commit([], [], None, settings=replace(settings, version=settings.version + 1))
@@ -142,11 +134,7 @@ def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
 
 
 def check_remembered(path: str, required: Sequence[Definition] | None, options: StorageOptions) -> None:
-    """Raise SettingsError if columns are required, and the settings of an index show that it has others.
-
-    Raises:
-        SettingsError: the columns differ.
-    """
+    """Raise SettingsError if columns are required, and the settings of an index show that it has others."""
     remembered = None if required is None else remembered_settings(path, options)
     if remembered is not None and required is not None:
         check_columns(path, remembered.definitions, required)

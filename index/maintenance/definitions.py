@@ -61,11 +61,6 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
     """Return the definition that a statement makes over the columns of a schema.
 
     `zone`: the session time zone. `table`: the table's own name, which may qualify column names.
-
-    Raises:
-        StatementError, PredicateError: a term is no expression that an index keeps; says which, and where.
-        UnknownColumnError: there is no such column.
-        ColumnTypeError: the values of a column have no keys.
     """
     options = {**statement.options, **{f"property:{key}": text for key, text in statement.properties.items()}}
     if statement.comment:
@@ -214,12 +209,7 @@ def definition_named(index: MetadataTable, name: str) -> Definition:
 
 
 def add(index: MetadataTable, definition: Definition, schema: Schema) -> None:
-    """Add a definition to an index; of two processes that take one name at once, one succeeds.
-
-    Raises:
-        IndexNameTakenError: another definition has the name, or is of the same terms; nothing is changed.
-        CommitConflictError: other writers were first again and again.
-    """
+    """Add a definition to an index; of two processes that take one name at once, one succeeds."""
     alter(index, [definition], [], lambda others: check_free(others, definition, schema))
 
 
@@ -250,12 +240,7 @@ def alike(definitions: Iterable[Definition], definition: Definition, schema: Sch
 
 
 def drop(index: MetadataTable, name: str) -> Definition:
-    """Drop the definition of a name, and an unfinished rebuild of it; return the dropped definition.
-
-    Raises:
-        UnknownIndexError: there is none; lists those that there are.
-        CommitConflictError: other writers were first again and again.
-    """
+    """Drop the definition of a name, and an unfinished rebuild of it; return the dropped definition."""
 
     def attempt() -> Definition:
         definition, before = definition_named(index, name), index.state.settings.definitions
@@ -270,11 +255,6 @@ def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Defi
     """Begin to build a deferred definition, or to build a partial one for a further partition; return it.
 
     A statement without a partition changes nothing if the definition is not deferred. Cost: one small commit.
-
-    Raises:
-        UnknownIndexError: there is none of the name; lists those that there are.
-        StatementError: a partition is named, but the definition covers every file already.
-        CommitConflictError: other writers were first again and again.
     """
 
     def attempt() -> Definition:

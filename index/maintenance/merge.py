@@ -73,11 +73,7 @@ def run_merge(index: MetadataTable, plan: MergePlan) -> bool:
 
 
 def merge_all(index: MetadataTable, earliest_version: int | None = None) -> int:
-    """Merge until nothing is due; return the number of merges committed.
-
-    Raises:
-        CommitConflictError: an indexer committed again and again at the same moments; try again.
-    """
+    """Merge until nothing is due; return the number of merges committed."""
     done = 0
     while plans := merge_due(index.state, earliest_version):
         done += sum(run_merge(index, plan) for plan in plans)

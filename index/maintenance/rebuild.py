@@ -120,13 +120,6 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
     Its terms are bound to the schema: a renamed column is the same column, and a column whose type changed is
     indexed with its present type. An unfinished rebuild begins again. A deferred definition is built as it
     stands. Cost: one small commit; for a bitmap of one column, the cost of dropping it.
-
-    Raises:
-        UnknownIndexError: the index has no definition of this name.
-        UnknownColumnError: the table has no longer a column that the definition reads.
-        PredicateError, ColumnTypeError: a column has a type now that the terms do not fit.
-        CorruptIndexError: the value counts of a bitmap of one column cannot be read.
-        CommitConflictError: other writers were first again and again.
     """
 
     def attempt() -> Definition:
@@ -189,9 +182,6 @@ def swap_rebuilt(index: MetadataTable, required: Requirements) -> list[Definitio
     """Replace each definition by its rebuilt one if no file lacks the latter; keep the order of definitions.
 
     One commit drops the old ones, with their records and counts. Return the rebuilt ones as they are now.
-
-    Raises:
-        CommitConflictError: other writers were first again and again.
     """
 
     def attempt() -> list[Definition]:

@@ -129,9 +129,6 @@ def why_damaged(storage: Storage, path: str, kinds: Kinds = KINDS) -> str | None
 
     A file of a kind that this release does not know is skipped, because only the release that writes it can
     check it.
-
-    Raises:
-        StorageError: the store fails for a reason that says nothing about the file: no handles, no rights.
     """
     kind = kinds.of(path)
     if kind is None:
@@ -174,10 +171,6 @@ def mend(index: MetadataTable, table: Table, damage: Damage, reason: str) -> Men
 
     Two concurrent repairs are applied one after the other. Cost: a record for each file to post, or for each
     live file if all must be counted again; and the hidden rows that were lost.
-
-    Raises:
-        CorruptIndexError: the records of files cannot be read: all of the index must be built again.
-        CommitConflictError: other writers were first again and again.
     """
     return retried(index, lambda: _attempt(index, table, damage, reason))
 
@@ -350,12 +343,7 @@ class Scrubber:
         self.is_through = False
 
     def look(self) -> list[CorruptIndexError]:
-        """Return the damage that one pass finds in the newest version, one error per file.
-
-        Raises:
-            StorageError: the store refused.
-            NoIndexError: the index has been deleted.
-        """
+        """Return the damage that one pass finds in the newest version, one error per file."""
         self._index.refresh()
         damaged = {path: reason for path, reason in self._of_sizes().items() if path in self._live_now()}
         for path in self._next():

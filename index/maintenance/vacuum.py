@@ -204,13 +204,7 @@ class Sweeper:
         return bool(self._memory.gone_since)
 
     def sweep(self) -> list[str]:
-        """Delete the files that are due by now; return their paths, sorted.
-
-        Raises:
-            StorageError: the store refused; the files deleted so far were not referenced.
-            NoIndexError: the index has been deleted.
-            IndexLogError: the index's log cannot be read.
-        """
+        """Delete the files that are due by now; return their paths, sorted."""
         # The order matters: a file that another commit adds in between is live, and was not referenced
         # before.
         was = self._referenced()

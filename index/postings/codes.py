@@ -142,9 +142,6 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
     """Return the cached codes of a column of a segment.
 
     Cost of building: some twenty nanoseconds per row, once.
-
-    Raises:
-        CorruptIndexError: the segment is damaged, or two of its postings share a position.
     """
     return CODES.get((segment.name, column), lambda: _decoded_codes(segment, column))
 

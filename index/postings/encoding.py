@@ -71,11 +71,7 @@ class Encoding:
 
 
 def encoding_of(segments: Iterable[Segment], column: str) -> Encoding:
-    """Return the encoding of a column in some segments. Cost: their cached footers; nothing is decoded.
-
-    Raises:
-        CorruptIndexError: the footer of a segment is missing or altered.
-    """
+    """Return the encoding of a column in some segments. Cost: their cached footers; nothing is decoded."""
     forms = [(s.space, s.rows, s.forms(column)) for s in segments if column in s.columns]
     # Several segments of one row space cover the same rows.
     rows: dict[str, int] = {}

@@ -90,10 +90,6 @@ def write_segment(
     `rows`: the row count of the row space. The file's metadata holds the number, and bitmaps are checked
     against it when written and when read. `share`: columns of few postings have row groups together, which
     an index of an older format must not have. Memory: one of the postings and a row group at a time.
-
-    Raises:
-        BrokenBitmapError: a bitmap fails the checks; no file is left.
-        StorageError: the disk is full or refuses.
     """
     return write_index_file(storage, NAME, space, lambda to: encode_segment(to, space, rows, postings, share))
 
@@ -104,10 +100,6 @@ def write_paged_segment(
     """Write postings of record keys as `write_segment` does, in small pages and the forms of `paged_forms`.
 
     `packs`: whether UUIDs are stored as sixteen bytes, which an index of an older format must not have.
-
-    Raises:
-        BrokenBitmapError: a bitmap fails the checks; no file is left.
-        StorageError: the disk is full or refuses.
     """
     schema = (PACKED_SCHEMA if packs else PAGED_SCHEMA).with_metadata({ROWS: str(rows)})
     checked = (_checked(space, chunk, rows) for chunk in postings)

@@ -97,11 +97,7 @@ class Segment:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Map column id to key type.
-
-        Raises:
-            CorruptIndexError: the file is missing, truncated or altered.
-        """
+        """Map column id to key type."""
         return self._directory.types
 
     @once
@@ -177,11 +173,7 @@ class Segment:
         return self._size(number).keys
 
     def stored(self, number: int, columns: Sequence[str] = ()) -> pa.Table:
-        """Return the given columns of a row group as they are stored, or those of its postings; uncached.
-
-        Raises:
-            CorruptIndexError: the file is damaged.
-        """
+        """Return the given columns of a row group as they are stored, or those of its postings; uncached."""
         if columns:
             return self._read_leaves([self._directory.spans[number].group], columns)
         return self._read([number], STORED if self._size(number).sparse else _DENSE)
@@ -355,11 +347,7 @@ class Segment:
 
     @once
     def footer(self) -> pq.FileMetaData:
-        """Return the footer, checked against the name of the file.
-
-        Raises:
-            CorruptIndexError: the file is missing, truncated or altered.
-        """
+        """Return the footer, checked against the name of the file."""
         with open_index_file(self._storage, self.path) as file:
             return file.metadata
 

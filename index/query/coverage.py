@@ -233,11 +233,7 @@ class HiddenRowsOf:
         self._snapshot, self._storage, self._index, self._damages = snapshot, storage, index, damages
 
     def __call__(self, number: int) -> BitMap | None:
-        """Return the hidden rows of a file; None if there are none.
-
-        Raises:
-            HiddenRowsError: the hidden rows of the source cannot be read.
-        """
+        """Return the hidden rows of a file; None if there are none."""
         hidden = self._snapshot.files.hidden(number)
         if hidden is None:
             return None

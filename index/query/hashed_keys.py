@@ -29,9 +29,6 @@ def by_hash(space: SpaceView, columns: Sequence[Column], values: Sequence[pa.Arr
     """Return the visible rows of a row space that have the hash of a key; None if no index has the hashes.
 
     `values`: per key column, its value in each key. `KeyRows.keys` of the result number hashes, not keys.
-
-    Raises:
-        CorruptIndexError: a segment is damaged.
     """
     term = _hashed(space, {column.id for column in columns})
     segments = [] if term is None else space.serving(term)

@@ -100,12 +100,7 @@ class Keys:
 
     @staticmethod
     def of(columns: Sequence[Column], given: pa.Table) -> Keys:
-        """Return the keys of a table whose rows are keys; `given` has a column per key column, in order.
-
-        Raises:
-            ColumnTypeError: the type of a column has no order, so the column cannot be a key column.
-            UsageError: a key is NULL, or of another type than its column.
-        """
+        """Return the keys of a table whose rows are keys; `given` has a column per key column, in order."""
         values = [converted(column, array) for column, array in zip(columns, given.columns, strict=True)]
         return Keys._of_values(columns, given, values)
 
@@ -178,11 +173,7 @@ class Keys:
         return False
 
     def _posted_in(self, space: SpaceView, selection: Selection) -> KeyRows | None:
-        """Return the rows of a row space found by postings; None if postings cannot find every row.
-
-        Raises:
-            CorruptIndexError: a segment is damaged.
-        """
+        """Return the rows of a row space found by postings; None if postings cannot find every row."""
         if any(column.partition for column in self.columns):
             return self._posted_by_partition(space, selection)
         for posted, order, segments in self._terms(space):

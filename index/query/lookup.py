@@ -41,9 +41,6 @@ def rows_of_keys(
     """Return the visible rows of a row space that have keys, by the postings of a column or tuple.
 
     `segments`: the segments with these postings. `numbers`: the caller's number (int64) of each wanted key.
-
-    Raises:
-        CorruptIndexError: a segment is damaged.
     """
     lookups = [partial(_placed, segment, id_, keys) for segment in segments]
     light = len(keys.codes) <= _MANY or all(holds_tables(segment, id_, keys) for segment in segments)

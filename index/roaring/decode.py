@@ -134,11 +134,7 @@ class Headers(NamedTuple):
 
 
 def headers_of(data: Bytes, starts: Longs) -> Headers:
-    """Return the headers of bitmaps of eight bytes or more.
-
-    Raises:
-        IndexError: a header is cut off.
-    """
+    """Return the headers of bitmaps of eight bytes or more."""
     cookie = _words(data, starts, "<u4")
     runny = (cookie & 0xFFFF) == COOKIE_WITH_RUNS
     sizes = (cookie >> 16) + 1

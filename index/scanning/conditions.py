@@ -51,9 +51,6 @@ def condition_of(node: Node, partition: Constants) -> tuple[Condition | bool | N
     """Split a predicate into the condition that rows of a file must pass, and the residual filter.
 
     The condition is True or False if partition values decide it, and None if nothing can be pushed down.
-
-    Raises:
-        MalformedLogError: the text of a partition value is no value of its column's type.
     """
     budget = _Budget()
     if not isinstance(node, And):

@@ -29,10 +29,6 @@ def can_match(node: Node, layout: Layout, slice_: FileSlice, storage: Storage) -
     """Return, per row group, whether one of its rows may make `node` TRUE; True when in doubt.
 
     Cost: the footer; for a condition that lists values, a read of 32 bytes per value in each Bloom filter.
-
-    Raises:
-        DataFileError: the name of a column is ambiguous in the file, or the file is gone.
-        MalformedLogError: the text of a partition value is no value of its column's type.
     """
     return _RowGroups(layout, slice_, storage).may(node)
 

@@ -72,10 +72,6 @@ def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None)
 
     Cost: decodes the predicate's columns in the row groups that may match, or in the pages that hold `among`;
     independent of the number of files but for reading each footer.
-
-    Raises:
-        DataFileError: a file is missing or is not Parquet.
-        EvaluationError: the answer for a visible row depends on an expression that raises there.
     """
     with one_look():
         narrowed, searches, polars = _prepared(storage, scans, by_polars)
@@ -86,10 +82,6 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
     """Count the positions that `scan` would return.
 
     Cost: less than `scan` if no row is hidden and Polars tests the whole predicate.
-
-    Raises:
-        DataFileError: a file is missing or is not Parquet. EvaluationError: a visible row depends on an
-            expression that raises.
     """
     with one_look():
         return _counted(storage, *_prepared(storage, scans, by_polars))

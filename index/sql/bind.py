@@ -76,11 +76,6 @@ def bind(
 
     Texts with `now()` and the like are bound anew each time: `clock` gives the microseconds since 1970.
     `table`: the table's own name, which may qualify column names.
-
-    Raises:
-        PredicateError: the text does not parse, or holds an unsupported construct; the error says where.
-        UnknownColumnError: there is no such column.
-        ColumnTypeError: a column whose values cannot be compared.
     """
     if may_ask_for_present(text):
         return _bound(text, schema, zone, clock(), table)
@@ -293,11 +288,7 @@ class ConstantLists:
         self._operands, self._read = operands, read
 
     def constants(self, listed: Listed) -> list[Constants] | None:
-        """Return the constants of a list by their types; None if an item is no constant.
-
-        Raises:
-            PredicateError: an item is refused; the error says where.
-        """
+        """Return the constants of a list by their types; None if an item is no constant."""
         singles = list[Literal]()
         for item in map(listed.__getitem__, listed.others):
             expression = self._read(item)

@@ -42,11 +42,6 @@ def group_key(text: str, schema: Schema, zone: str, table: str) -> Column:
 
     `zone`: the session time zone. `table`: the table's own name, which may qualify column names. Cached per
     text and schema; `now()` and the like are bound anew each time.
-
-    Raises:
-        PredicateError: the text is no expression with a value for each row; the error says where and why.
-        UnknownColumnError: there is no such column.
-        ColumnTypeError: a column whose values cannot be computed with.
     """
     if may_ask_for_present(text):
         return _bound(text, schema, zone, table, micros_now())

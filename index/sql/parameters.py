@@ -33,10 +33,6 @@ class _Marker(NamedTuple):
 def filled(text: str, values: Sequence[str] | Mapping[str, str]) -> str:
     """Fill the markers of a condition with the texts of constants, by place or by name.
 
-    Raises:
-        PredicateError: the number of `?` differs, a name is missing or not used, or a marker stands where no
-            value can.
-
     >>> filled("country = ? AND n > ?", ["'DE'", "3"])
     "country =  'DE'  AND n >  3 "
     """

@@ -32,12 +32,7 @@ MOST_COLUMNS = 4
 
 
 def expression_of(text: str, schema: Schema, zone: str = "UTC", table: str = "", now: int = 0) -> Expression:
-    """Bind the text of an expression to a schema; `now`: the present moment, in microseconds since 1970.
-
-    Raises:
-        PredicateError: the text does not parse, or holds an unsupported construct; the error says where.
-        UnknownColumnError: there is no such column.
-    """
+    """Bind the text of an expression to a schema; `now`: the present moment, in microseconds since 1970."""
     return ExpressionReader(OperandReader(text, schema, zone, table), zone, now).read(parse_predicate(text))
 
 
@@ -45,11 +40,6 @@ def term_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Te
     """Return the term that a text defines over the columns of a schema.
 
     `zone`: the session time zone, which is recorded if the values depend on it.
-
-    Raises:
-        PredicateError: the text does not parse, or is no deterministic expression of one row.
-        UnknownColumnError: there is no such column.
-        ColumnTypeError: the values have no keys.
     """
     refuse_present(text)
     expression = expression_of(text, schema, zone, table)
@@ -71,11 +61,7 @@ def term_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Te
 
 
 def refuse_present(text: str) -> None:
-    """Refuse an expression that calls a function of the present moment.
-
-    Raises:
-        PredicateError: the expression does; the error says where.
-    """
+    """Refuse an expression that calls a function of the present moment."""
     tokens = tokens_of(text)
     for number, token in enumerate(tokens[:-1]):
         ahead = [after.text if after.kind == "sign" else "" for after in tokens[number + 1 : number + 3]]
@@ -115,11 +101,7 @@ def _is_zoned(term: Term, schema: Schema) -> bool:
 
 
 def value_type(text: str, expression: Expression, hint: str, index: int | None = None) -> str:
-    """Return the key type of an expression's values.
-
-    Raises:
-        PredicateError: such values have no keys; says at which place of the text, and what to write instead.
-    """
+    """Return the key type of an expression's values."""
     try:
         return key_type_of(expression.type)
     except ColumnTypeError as wrong:
@@ -200,10 +182,6 @@ def terms_anew(definition: Definition, schema: Schema) -> tuple[Term, ...]:
 
     Columns without postings are bound again only if they are gone: statistics are kept whatever type a column
     has.
-
-    Raises:
-        UnknownColumnError: a column is gone, and none has its name.
-        PredicateError, ColumnTypeError: the text is no indexed expression over the types as they are now.
     """
     return tuple(
         _term_anew(term, schema)

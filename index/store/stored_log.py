@@ -152,10 +152,6 @@ class StoredCheckpoints:
 
         What killed writers left unfinished in the log is deleted too. The previous log checkpoint stays, for
         readers that have just listed the log.
-
-        Raises:
-            IndexLogError: the newest log checkpoint, or a commit after it, cannot be read.
-            StorageError: the storage refused; the commits themselves are unharmed.
         """
         entries = self._storage.list(LOG)
         commits, checkpoints = _times(entries, _COMMIT), _times(entries, _CHECKPOINT)
@@ -347,11 +343,7 @@ class StoredLog:
         self._checkpoints = StoredCheckpoints(storage, path)
 
     def create(self, index_id: str, files: Sequence[IndexFile]) -> None:
-        """Create the table with its first files in one commit.
-
-        Raises:
-            CommitConflictError: the table exists already.
-        """
+        """Create the table with its first files in one commit."""
         self._put(0, index_id, 0, [*self._heads(), *_adds(files, True)])
 
     def make_anew(self, index_id: str, files: Sequence[IndexFile], gone: Sequence[IndexFile]) -> None:
@@ -360,10 +352,6 @@ class StoredLog:
         Nothing below the new commit is read, and all of it is deleted once the log checkpoint exists. `gone`:
         files that the old log may have named; they become tombstones. If the process is killed at any moment,
         the log holds the old state, or the new state, or is as unreadable as before.
-
-        Raises:
-            CommitConflictError: another writer was first.
-            StorageError: the storage refused.
         """
         names = [entry.name for entry in self._storage.list(LOG)]
         version = max((int(name[:20]) for name in names if OF_A_VERSION.match(name)), default=-1) + 1
@@ -423,12 +411,7 @@ class StoredLog:
         fault_point(Fault.AFTER_COMMIT)
 
     def checkpoint(self) -> None:
-        """Write a log checkpoint and delete the commits before it that are older than the retention.
-
-        Raises:
-            IndexLogError: the newest log checkpoint, or a commit after it, cannot be read.
-            StorageError: the storage refused; the commits themselves are unharmed.
-        """
+        """Write a log checkpoint and delete the commits before it that are older than the retention."""
         self._checkpoints.write()
 
     def checkpoint_known(self, kinds: Kinds, version: Version, state: IndexState) -> None:
@@ -437,9 +420,6 @@ class StoredLog:
         It is not known any more which files were removed recently. Therefore every file in the folders that
         is not live becomes a tombstone, so that running queries can still read it. Cost: lists the folders of
         the kinds; nothing of the log is read.
-
-        Raises:
-            StorageError: the store refused.
         """
         lying = (
             IndexFile(f"kind={kind.name}/{entry.name}", entry.size, 0)

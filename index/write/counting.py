@@ -204,9 +204,6 @@ class Counting:
         the data file. They come from the postings instead if the table no longer has the column, if it
         became a partition column or is none any more, if array elements may have been read otherwise, or if
         the file was `overwritten` (even by a file with an equal footer). With `leaves`, nothing is cached.
-
-        Raises:
-            CorruptIndexError, CommitConflictError: the values are only in lost postings.
         """
         bits = (BitMap(range(record.rows)) if among is None else among) - hidden
         if not bits or not names:

@@ -177,11 +177,7 @@ class SpillingCoding(Coding):
             self._spill()
 
     def finish(self) -> CodedColumn:
-        """Return the codes of all rows added. Cost: encodes and sorts the distinct values.
-
-        Raises:
-            StorageError: the disk of the scratch file is full or refuses.
-        """
+        """Return the codes of all rows added. Cost: encodes and sorts the distinct values."""
         if not self._runs:
             return super().finish()
         self._spill()
@@ -271,11 +267,7 @@ class DataFiles:
         self._calls: Cache[tuple[str, str, str], Vector] = Cache(_KEPT_BYTES)
 
     def open(self, slice_: FileSlice) -> DataFile:
-        """Return the data file of a slice.
-
-        Raises:
-            DataFileError: the file is missing, of another size than the log says, or not Parquet.
-        """
+        """Return the data file of a slice."""
 
         def opened() -> tuple[DataFile, int]:
             return open_data_file(self._storage, slice_.path, slice_.size, self._coded), 1
@@ -286,9 +278,6 @@ class DataFiles:
         """Yield all values of a column in row order, about `_ROWS_AT_ONCE` at a time.
 
         Strings may come as dictionary codes. The log's statistics are compared with the values.
-
-        Raises:
-            DataFileError: the values cannot be read, or contradict the statistics.
         """
         if isinstance(column, IndexedTerm):
             for values, _ in self.computed(slice_, rows, column):

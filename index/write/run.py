@@ -172,12 +172,6 @@ def run_task(task: BuildTask) -> TaskResult:
     Only the difference between record and target has an effect, so work that is done twice counts once.
     Memory: one column of the task's files as codes and keys, and one row group decoded; under 1 GB for 16 M
     distinct integers or texts of 46 bytes in one file (`benchmarks/workloads/memory.py`).
-
-    Raises:
-        DataFileError: a data file whose values are needed is missing or is not Parquet.
-        StorageError: the index cannot be written; nothing of this task is visible.
-        CorruptIndexError: postings or hidden rows that are needed are lost.
-        CommitConflictError: another writer has moved such postings; reload the recorded state.
     """
     return _Run(task).result()
 

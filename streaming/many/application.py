@@ -60,12 +60,6 @@ def run_config(
 
     SIGHUP reads the configuration again. A table that fails is told of, and tried again without end.
     `builds`: gets the records of all builds.
-
-    Raises:
-        ConfigError: the configuration is wrong; nothing was started.
-        HungError: the application gave no sign of life for the limit in `supervision`.
-        NotDrainedError: the application was killed because it did not end in time.
-        TailbitError: another named error ended the application.
     """
     check_requirements()
     life, reload = Liveness("checking the configuration"), threading.Event()
@@ -161,10 +155,6 @@ class Application:
 
         While another application holds the lease, this one stands by. The file is read again when the lease
         is claimed, since it may have changed in the meantime.
-
-        Raises:
-            StorageError: the lease cannot be written.
-            TailbitError: the query ended, again and again, for a reason that lies in no single table.
         """
         while not self.stop.is_set():
             place = self._place

@@ -242,11 +242,7 @@ class FollowedTable:
         upkeep.start()
 
     def look(self, start: Offset | None) -> Offset:
-        """Return the end of the table's next batch after `start`; the table's first offset if that is None.
-
-        Raises:
-            TailbitError: table or index cannot be read, or another indexer has taken over.
-        """
+        """Return the end of the table's next batch after `start`; its first offset if that is None."""
         self._mark.renew()
         end = self._at_work.look(start)
         self._note_changes()

@@ -56,11 +56,6 @@ def started_spark(
     """Yield a Spark session that `build` makes; the session ends with the block.
 
     `purpose`: what it is started for. `checkpoint`: of the query, for errors.
-
-    Raises:
-        ClusterError: the master did not answer, or refused the application.
-        StreamError: Spark did not start for another reason.
-        RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
     """
     announce(f"starting Spark for {purpose} …")
     announce(releases_found())

@@ -246,11 +246,7 @@ class DeltaLog:
     )
 
     def head(self) -> Version:
-        """Return the newest version. Cost: two stats by name once the log has been listed.
-
-        Raises:
-            NotATableError: there is no commit and no checkpoint.
-        """
+        """Return the newest version. Cost: two stats by name once the log has been listed."""
         if self._listing is not None and self.storage.remote:
             self.storage.look_at((commit_name(self._head), commit_name(self._head + 1)))
         if self._listing is None or self._head_stat is None or self._stat(self._head) != self._head_stat:
@@ -342,11 +338,7 @@ class DeltaLog:
                 yield partial(_look_at_held, self.storage, name, held)
 
     def commits(self, first: Version, last: Version) -> Iterator[Actions]:
-        """Yield the actions of the commits from `first` to `last`, which a store is asked for at once.
-
-        Raises:
-            CommitGapError, MalformedLogError, UnsupportedFeatureError: as `commit` does.
-        """
+        """Yield the actions of the commits from `first` to `last`, which a store is asked for at once."""
         reads = at_once(self.storage, self.reads(first, last))
         for version, read in zip(range(first, last + 1), reads, strict=True):
             yield self.commit(version, read)
@@ -355,11 +347,6 @@ class DeltaLog:
         """Return the actions of one commit; its protocol and properties are checked. Cost: reads the commit.
 
         `read`: what a read of the commit has returned.
-
-        Raises:
-            CommitGapError: the commit is not in the log.
-            MalformedLogError: the commit cannot be parsed.
-            UnsupportedFeatureError: the commit demands a feature that this reader does not support.
         """
         known = self._commits.cached(version)
         data, stat = (None, None) if read is None else read
@@ -387,10 +374,6 @@ class DeltaLog:
 
         Cost: reads the first line, where the protocol puts the timestamp; the whole commit if that line has
         no commitInfo.
-
-        Raises:
-            CommitGapError: the commit is not in the log.
-            MalformedLogError: the commit cannot be parsed.
         """
         known = self._stamps.cached(version)
         if known is not None and known[0] == self._stat(version):

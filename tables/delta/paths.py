@@ -68,9 +68,6 @@ def file_path(uri: str, file: str) -> str:
 
     It is the decoded path where the URI is spelled as writers spell that path. A URI that is spelled in
     another way, as `%78` for x, is kept in normal form, behind `SPELLED`.
-
-    Raises:
-        MalformedLogError: an escape is invalid or does not decode to UTF-8, or the URI is empty.
     """
     if "%" not in uri and _PLAIN.fullmatch(uri):
         return uri

@@ -125,11 +125,7 @@ def _names(names: Any, file: str) -> frozenset[str]:
 
 
 def check_protocol(protocol: Protocol, path: str, version: int) -> None:
-    """Check that every reader feature of a protocol is supported.
-
-    Raises:
-        UnsupportedFeatureError: names the first unsupported feature or version.
-    """
+    """Check that every reader feature of a protocol is supported."""
     if protocol.writer_version > MAX_WRITER_VERSION:
         _refuse(f"writer version {protocol.writer_version}", path, version)
     if protocol.reader_version > MAX_READER_VERSION:
@@ -139,11 +135,7 @@ def check_protocol(protocol: Protocol, path: str, version: int) -> None:
 
 
 def check_configuration(configuration: Mapping[str, str | None], path: str, version: int) -> None:
-    """Check that the table properties do not keep a part of the table's state outside of this log.
-
-    Raises:
-        UnsupportedFeatureError: commits are coordinated elsewhere, or the table has moved.
-    """
+    """Check that the table properties do not keep a part of the table's state outside of this log."""
     for key, feature in _REFUSED_SETTINGS.items():
         if configuration.get(key):
             _refuse(feature, path, version)

@@ -95,13 +95,6 @@ def build_snapshot(log: DeltaLog, version: Version) -> DeltaSnapshot:
     """Build the snapshot of a version from the log alone; the snapshot's timestamp is left 0.
 
     Cost: the newest checkpoint at or before the version, and the commits after it.
-
-    Raises:
-        VersionNotFoundError: the version has been cleaned up, or is not there yet.
-        CommitGapError: a commit that the replay needs is missing.
-        MalformedLogError: a commit or every usable checkpoint is damaged.
-        LiveTwiceError: a path is live with two deletion vectors.
-        UnsupportedFeatureError: the table demands a feature that this reader does not support.
     """
     return _snapshot(log, _build(log, version, files=True))
 
@@ -252,12 +245,6 @@ def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> D
     """Extend an earlier snapshot to a later version; the schema is shared if it means the same.
 
     Cost: the commits in between, and one copy of the paths.
-
-    Raises:
-        CommitGapError: a commit in between is missing.
-        MalformedLogError: a commit in between is damaged.
-        LiveTwiceError: a path is live with two deletion vectors.
-        UnsupportedFeatureError: a commit in between demands a feature that this reader does not support.
     """
     assert isinstance(before.files, DeltaFiles)
     state = _State(before.version, before.protocol, before.metadata, before.files, before.blank_commits)

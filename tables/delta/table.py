@@ -52,11 +52,7 @@ class Clock:
     """Raised times of the commits up to `_last`, in version order, in ms since 1970, int64."""
 
     def timestamp(self, version: Version) -> int:
-        """Return the time of a commit in ms since 1970.
-
-        Raises:
-            CommitGapError: the commit is not in the log.
-        """
+        """Return the time of a commit in ms since 1970."""
         stamp = self.log.in_commit_timestamp(version)
         return stamp if stamp is not None else self.file_time(version)
 
@@ -163,11 +159,6 @@ def read_changes(clock: Clock, first: Version, last: Version) -> Changes:
     The `old` slice of a change comes from the first remove action of its path, and is live before the range
     unless a writer removed what was not live; its statistics are absent. A change is not `settled` if the
     commits add its path with two deletion vectors and remove neither.
-
-    Raises:
-        CommitGapError: a commit of the range is missing.
-        MalformedLogError: a commit of the range cannot be parsed.
-        UnsupportedFeatureError: a commit of the range demands a feature that this reader does not support.
     """
     outcomes: dict[LogicalFile, FileSlice | None] = {}
     old: dict[str, FileSlice | None] = {}
@@ -248,11 +239,7 @@ class DeltaTable(Table):
 
     @classmethod
     def open(cls, storage: Storage) -> DeltaTable:
-        """Open the Delta table below a root.
-
-        Raises:
-            NotATableError: the log holds no commit and no checkpoint.
-        """
+        """Open the Delta table below a root."""
         table = cls(storage)
         table.head()
         return table

@@ -79,10 +79,6 @@ def view_table(snapshot: Snapshot, schema: Schema, storage: Storage, shown: Sequ
     """Return the metadata of a view over data files of a snapshot.
 
     Cost: nothing for a Delta table; for a table of another format, the footers of the files.
-
-    Raises:
-        UsageError: Delta's readers cannot read the rows from the files as they are.
-        DataFileError: a file is gone or is not Parquet.
     """
     if isinstance(snapshot, DeltaSnapshot):
         return _of_delta(snapshot)

@@ -122,9 +122,6 @@ def list_active(entries: Iterable[Entry], folder: str, times_in_names: bool, roo
     """Return the instants whose files are listed in the folder of the active timeline.
 
     Two instants that completed at one moment come in the order of their requested times.
-
-    Raises:
-        UnsupportedFeatureError: an instant completed under an action that is not known.
     """
     completed, begun, deleting = [], set(), set()
     for entry in entries:

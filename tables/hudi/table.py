@@ -108,12 +108,7 @@ class HudiTable(Table):
 
     @classmethod
     def open(cls, storage: Storage) -> HudiTable:
-        """Open the Hudi table below a root.
-
-        Raises:
-            NotATableError: the table has no properties, or no write has completed.
-            UnsupportedFeatureError: the table is of a kind that is not read.
-        """
+        """Open the Hudi table below a root."""
         table = cls(storage)
         table.head()
         return table

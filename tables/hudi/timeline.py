@@ -101,14 +101,6 @@ class TimelineReader:
         archive are read again only if they changed. An instant that is in the history and in the active
         timeline, because a writer is archiving it or died meanwhile, counts once, as active. The history is
         listed after the active timeline: an instant that is archived between the two listings is in both.
-
-        Raises:
-            NotATableError: there is no Hudi table.
-            TableInTransitionError: the properties are being written.
-            MalformedLogError: properties or history are damaged.
-            CommitGapError: a file of the history is missing.
-            UnsupportedFeatureError: the version of the table, or an action, is unknown.
-            UnsafePathError: a name leads out of the timeline.
         """
         mine = ("timeline", self.storage)
         known = self._timeline

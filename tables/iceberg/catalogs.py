@@ -109,13 +109,7 @@ class CatalogTable:
         self._waits: _Request | None = None
 
     def location(self) -> str:
-        """Return the location of the current metadata file. Cost: a request, one within `one_look`.
-
-        Raises:
-            NotATableError: the catalog has no such table.
-            CatalogError: the catalog gives no answer, or is not described.
-            RequirementError: pyiceberg lacks what it needs for a catalog of this kind.
-        """
+        """Return the location of the current metadata file. Cost: a request, one within `one_look`."""
         seen, key = SEEN.stats, (self._uri, self._options)
         if seen is None:
             return self._answer()

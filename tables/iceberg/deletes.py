@@ -107,9 +107,6 @@ class DeletedRows:
 
         Cost: a range read per vector; a position delete file is read once per process; for equality deletes
         the key columns of the data file are read.
-
-        Raises:
-            HiddenRowsError: a delete file is missing, damaged, or does not fit the metadata.
         """
         plan, rows = orjson.loads(self.plan), BitMap()
         equality = []

@@ -53,11 +53,7 @@ class IcebergFiles(FileList):
 
     @classmethod
     def of_entries(cls, entries: pa.Table, hidden: pa.Array, file: str) -> IcebergFiles:
-        """Return the list of the data files of some entries; `hidden`: the stored deletes of each.
-
-        Raises:
-            MalformedLogError: a path occurs twice.
-        """
+        """Return the list of the data files of some entries; `hidden`: the stored deletes of each."""
         count = entries.num_rows
         empty = pa.array([[]], STORED.field("partition").type)
         arrays = {

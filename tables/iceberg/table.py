@@ -84,12 +84,7 @@ class IcebergTable(Table):
 
     @classmethod
     def open(cls, storage: Storage) -> IcebergTable:
-        """Open the Iceberg table below a root.
-
-        Raises:
-            NotATableError: there is no metadata, or only a catalog knows which metadata is current.
-            UnsupportedFeatureError: the table is of a kind that is not read.
-        """
+        """Open the Iceberg table below a root."""
         table = cls(storage)
         table.head()
         return table

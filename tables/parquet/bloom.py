@@ -388,9 +388,6 @@ def groups_with_any(
     """Return, for each of some row groups, whether it may hold one of some values; True without a filter.
 
     `values`: canonical, of the column's type. Cost: nothing where the footer names no filter of the column.
-
-    Raises:
-        DataFileError: the name of the column is ambiguous in the file, or the file is gone.
     """
     every = np.ones(len(groups), dtype=np.bool_)
     steps = field_of(layout, column, path)

@@ -51,11 +51,7 @@ class ChunkStatistics(NamedTuple):
 
 
 def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None]:
-    """Return the bounds of a column per row group, None if unknown; the layout caches them.
-
-    Raises:
-        DataFileError: the name of the column is ambiguous in the file.
-    """
+    """Return the bounds of a column per row group, None if unknown; the layout caches them."""
     cached = layout.bounds.get(column.id, None)
     if cached is None or cached[0] != (column.type, column.unit):
         (groups,) = column_statistics([(layout, path)], column)
@@ -69,9 +65,6 @@ def column_statistics(files: Sequence[tuple[Layout, str]], column: Column) -> li
 
     A file that lacks the column has NULL in every row. Files of one schema look the column up once, and
     bounds of files of one form are decoded together: a call of Arrow costs more than a few values.
-
-    Raises:
-        DataFileError: the name of the column is ambiguous in a file.
     """
     fields: dict[tuple[int, bool], list[ParquetNode] | None] = {}
     alike = [(id(layout.tree), column.is_null_in(path)) for layout, path in files]

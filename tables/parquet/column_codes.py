@@ -355,9 +355,6 @@ def numbered(
     pyarrow is hardly slower. Cost: the compressed chunks of row groups with wanted rows are copied, and their
     codes decoded on all cores. Memory: some 28 MB, or a row group, for each core and three more; 4 bytes per
     column and row.
-
-    Raises:
-        DataFileError: a file is missing, not of the size in the log, or not readable Parquet.
     """
     stored = [column for column in columns if not column.partition]
     undecided: list[Read] = []

@@ -120,10 +120,6 @@ def open_data_file(
 
     `coded`: top-level string or binary columns that `read_columns` should leave dictionary-coded; it reads
     them ten times as fast.
-
-    Raises:
-        DataFileError: the file is missing, not of the expected size, or not Parquet.
-        UnsafePathError: the path leaves the table.
     """
     with named_file(storage, slice_path):
         return _opened(storage, _located(storage, slice_path, expect_size)[0], slice_path, coded)
@@ -145,10 +141,6 @@ def open_layout(
 
     `cached=False`: for a file that is read once, so nothing of it is cached. Cost: one stat, if this process
     has already read the footer of this file in this state.
-
-    Raises:
-        DataFileError: the file is missing, not of the expected size, or not Parquet.
-        UnsafePathError: the path leaves the table.
     """
     with named_file(storage, slice_path):
         path, stat = _located(storage, slice_path, expect_size)
@@ -267,9 +259,6 @@ def is_read_by_unit(storage: Storage, slice_path: str, columns: Iterable[Column]
     """Return whether values of some columns of a file depend on the units of times that the table declares.
 
     Cost: none unless the table declares units of these columns; else the footer.
-
-    Raises:
-        DataFileError: the file is missing or has no Parquet footer.
     """
     timed = [column for column in columns if has_unit(column)]
     if not timed:
@@ -402,11 +391,7 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
 
 
 def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | None:
-    """Return what `find_column` finds in a file; the layout caches the result.
-
-    Raises:
-        DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.
-    """
+    """Return what `find_column` finds in a file; the layout caches the result."""
     key = (column.physical, column.field_ids, column.aliases)
     if key not in layout.derived:
         layout.derived[key] = find_column(layout.tree, column, path)
@@ -418,9 +403,6 @@ def flat_column(layout: Layout, column: Column, path: str) -> ParquetNode | None
     """Return the field of a top-level column that is not a struct, list or map; None for other columns.
 
     A row has one value of the column's leaf, or none.
-
-    Raises:
-        DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.
     """
     steps = field_of(layout, column, path)
     if not steps or len(steps) > 1 or steps[0].children:

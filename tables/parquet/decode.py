@@ -192,12 +192,7 @@ class Decoder:
     label: str
 
     def array(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
-        """Decode stored values of a column to its logical Arrow type.
-
-        Raises:
-            DataFileError: the stored type cannot become the column's type, or a value does not fit that type.
-            LegacyCalendarError: a date or time is in the part of Spark's legacy calendar that differs.
-        """
+        """Decode stored values of a column to its logical Arrow type."""
         if isinstance(stored, pa.ExtensionArray):
             stored = stored.storage
         kind = column.type.name

@@ -434,9 +434,6 @@ def read_masked(
 
     Neighbouring parts that store the columns alike are decoded together, since each call costs some 2 ms.
     Memory: the compressed chunks, and the wanted rows twice.
-
-    Raises:
-        LegacyCalendarError, DataFileError: a value at a wanted row cannot be decoded (see `read_columns`).
     """
     library, out = polars(), list[dict[str, pa.ChunkedArray]]()
     maskable = [(file, _maskable(file, columns) if library else []) for file in files]
@@ -539,9 +536,6 @@ def read_picked(
     """Return for each part the columns (no partition columns), named by id, at the part's rows.
 
     `method`: the method that was planned. `threads`: whether columns may be decoded on several cores.
-
-    Raises:
-        DataFileError, LegacyCalendarError, ColumnTypeError: a value cannot be decoded (see `read_columns`).
     """
     selections = [FileRows(file.layout, file.slice.path, groups) for file, groups in files]
     masked = read_masked(storage, selections, columns) if method is ReadMethod.MASK else [{} for _ in files]

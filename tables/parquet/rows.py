@@ -66,9 +66,6 @@ def row_counts(storage: Storage, slices: Sequence[FileSlice]) -> list[int]:
 
     The log's row counts are not used: some writers get them wrong. Cost: reads the footer of each file that
     this process has not counted before, on all cores.
-
-    Raises:
-        DataFileError: a file is missing or is not Parquet.
     """
     keys = [(storage, slice_.path, slice_.size, slice_.mtime) for slice_ in slices]
     counts = [_COUNTS.cached(key) for key in keys]
@@ -100,9 +97,6 @@ def fetch(
     `method` sets how the rows are decoded, instead of the method with the lower estimated cost.
     `cached=False`: for a file that is read once, so nothing of it is cached. Cost and memory: a table holds
     some 16 MB of pages with wanted rows, or row groups of some 64 MB, or one larger row group.
-
-    Raises:
-        DataFileError: the file is missing, not of the size in the log, or not readable Parquet.
     """
     for batch in _batches(storage, [(slice_, positions)], columns, method, cached):
         yield batch(False)

@@ -359,9 +359,6 @@ def find(storage: Storage, files: Sequence[Search], by_polars: bool = True) -> l
     then the caller must decode values. `by_polars`: whether Polars is the reader, or pyarrow. Cost: the
     compressed chunks of the tests are copied, and decoded on all cores. Memory: some 28 MB, or a row group,
     for each core and three more; 8 bytes per row that passes.
-
-    Raises:
-        DataFileError: a file is missing, not of the size in the log, or not Parquet.
     """
     parts_of_files: list[list[Positions]] = [[] for _ in files]
     unable: set[int] = set()

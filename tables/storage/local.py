@@ -62,13 +62,7 @@ class LocalStorage(Storage):
         return os.path.join(self.root, rel)
 
     def resolve(self, path: str) -> str:
-        """Return the absolute local path of a data file as the log names it (decoded, relative or absolute).
-
-        Raises:
-            UnsafePathError: the path leaves the root, also by a symbolic link, without permission, or has
-                a part `..`, or a NUL.
-            StorageError: the path is absolute and in another store.
-        """
+        """Return the absolute local path of a data file as the log names it (decoded)."""
         return self.locate(path)[0]
 
     def locate(self, path: str) -> tuple[str, Stat | None]:

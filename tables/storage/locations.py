@@ -94,13 +94,7 @@ def one_key(key: str, path: str, root: str) -> str:
 
 
 def connect(location: Location, options: StorageOptions) -> Any:
-    """Return obstore's store of a location; callers with the same bucket and credentials share one.
-
-    Raises:
-        RequirementError: obstore is not installed.
-        UsageError: an option is not known.
-        StorageError: an option is missing, or has an invalid value.
-    """
+    """Return obstore's store of a location; callers with the same bucket and credentials share one."""
     prefixes = CLOUDS[location.kind]
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(prefixes)))
     return _connected(f"{location.scheme}://{location.bucket}", options, environment, os.getpid())

@@ -118,11 +118,7 @@ def end_of(reply: Any) -> End:
 
 
 def whole(reply: Any, rel: str, limit: int) -> bytes:
-    """Return all bytes from obstore's reply to a request for an object; the reply's size is checked first.
-
-    Raises:
-        MalformedLogError: the object has more than `limit` bytes.
-    """
+    """Return all bytes from obstore's reply to a request for an object; the reply's size is checked first."""
     refuse_oversized(rel, int(reply.meta["size"]), limit)
     return bytes(reply.bytes())
 
@@ -253,13 +249,7 @@ class ObjectStorage(Storage):
         return "/".join(part for part in (self._location.key, rel) if part)
 
     def resolve(self, path: str) -> str:
-        """Return the name of a data file: below the root, or in another folder of the same bucket.
-
-        Raises:
-            UnsafePathError: the path leaves the root without permission, has an empty part, `.` or `..`,
-                or a NUL.
-            StorageError: the path is absolute and in another store.
-        """
+        """Return the name of a data file: below the root, or in another folder of the same bucket."""
         return name_of(decoded(path), self._location, self.root, self.options)
 
     def is_of_one_file(self, refused: StorageError) -> bool:

@@ -55,11 +55,7 @@ class TermAccess(Access):
         return implies(node, self.term)
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
-        """Return the bounds of a condition by the term's keys.
-
-        Raises:
-            CorruptIndexError: a segment is damaged.
-        """
+        """Return the bounds of a condition by the term's keys."""
         implication = implied(node, self.term)
         if implication is None:
             return Bounds.between(EMPTY, space.visible)
@@ -91,11 +87,7 @@ class TupleAccess(Access):
         return _served(TermOfNode(node, self.term)) is not None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
-        """Return the bounds of a condition by the keys of the tuples.
-
-        Raises:
-            CorruptIndexError: a segment is damaged.
-        """
+        """Return the bounds of a condition by the keys of the tuples."""
         served = _served(TermOfNode(node, self.term))
         if served is None:
             return Bounds.between(EMPTY, space.visible)

@@ -279,9 +279,6 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
 
     `rows`: the columns `segment.STORED` and source (number in `inputs`) of one column, sorted by key, so that
     equal keys are neighbours. Returns those columns in the same order.
-
-    Raises:
-        CorruptIndexError: a posting of an input fails the checks.
     """
     group = np.cumsum(np.bincount(starts(rows, ["key"]), minlength=len(rows))) - 1
     source = numpy_of(rows["source"], dtype=np.int64)

@@ -205,9 +205,6 @@ class ColumnStats:
         """Return the bounds of a column per unit; None without statistics that fit its present type.
 
         Cost: reads the column's rows of the index files that were not read before; one sort.
-
-        Raises:
-            CorruptIndexError: an index file is missing, truncated or altered.
         """
         (bounds,) = _STATS.get((self._root, self.paths, column), lambda: self._bounds(column))
         return cast("ColumnBounds | None", bounds)
@@ -239,11 +236,7 @@ class ColumnStats:
         return ColumnBounds.of_ranks(low, high, nulls, only)
 
     def nothing_stated(self, term: Column) -> Mask:
-        """Return, per unit, whether no statistics of an expression are known; it may raise in such a unit.
-
-        Raises:
-            CorruptIndexError: an index file is missing, truncated or altered.
-        """
+        """Return, per unit, whether no statistics of an expression are known; it may raise in such a unit."""
         stated = [stats.bounded | (stats.nulls >= 0) for stats in self.cells(term.id)]
         return ~np.logical_or.reduce(stated) if stated else np.ones(self.units, dtype=bool)
 
@@ -489,20 +482,12 @@ class StatsAccess(Access):
         return self.columns is None or node.column.id in self.columns
 
     def stated(self, column: Column, space: SpaceView) -> Stated | None:
-        """Return extremes and NULLs of a column of the definition in the files of a row space.
-
-        Raises:
-            CorruptIndexError: a file of column statistics is damaged.
-        """
+        """Return extremes and NULLs of a column of the definition in the files of a row space."""
         is_covered = self.columns is None or column.id in self.columns
         return self.of_claims.stated(column, space) if is_covered and not column.partition else None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
-        """Return the row groups where a condition may be and surely is TRUE.
-
-        Raises:
-            CorruptIndexError: a file of column statistics is damaged.
-        """
+        """Return the row groups where a condition may be and surely is TRUE."""
         return self.of_claims.bounds(self.of_claims.judged(node), space)
 
 
@@ -524,9 +509,6 @@ class TermStatsAccess(Access):
         A row group in which the term raises may match, whatever the condition implies for values of the term;
         so may any row of a file for which the definition is not built, even if another file with an equal
         footer has statistics.
-
-        Raises:
-            CorruptIndexError: a file of column statistics is damaged.
         """
         shown = implied(node, self.term)
         if shown is None:

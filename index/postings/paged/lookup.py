@@ -84,9 +84,6 @@ def placed(segment: Segment, column: str, keys: LookupKeys) -> Placed:
     """Return (key, position) pairs as two arrays; a key is given by its index (int64) in `keys`.
 
     Cost: the pages that the keys fall into, unless their row groups are cached; a binary search of each key.
-
-    Raises:
-        CorruptIndexError: the segment is damaged.
     """
     owners, positions = zip(_NOTHING, *_looked_up(segment, column, keys, PositionLists.placed), strict=True)
     return np.concatenate(owners), np.concatenate(positions)
@@ -96,9 +93,6 @@ def covered(segment: Segment, column: str, keys: LookupKeys) -> list[BitMap]:
     """Return bitmaps whose union is that of the postings of some keys.
 
     Cost: that of `placed`; bitmaps of many positions are not decoded to positions.
-
-    Raises:
-        CorruptIndexError: the segment is damaged.
     """
     return list(chain.from_iterable(_looked_up(segment, column, keys, PositionLists.covered)))
 

@@ -151,11 +151,7 @@ class WrittenExpression:
         return self.tree.names if self.text != EVERY and self.tree.kind == "column" else ()
 
     def refuse(self, reason: str, hint: str | None = None, index: int = 0) -> NoReturn:
-        """Raise a StatementError that points at the expression, or at a character of its text, from 0.
-
-        Raises:
-            StatementError: always.
-        """
+        """Raise a StatementError that points at the expression, or at a character of its text, from 0."""
         # OPTIONS (expr = ...) make a text that does not stand in the statement.
         is_as_written = self.source.startswith(self.text, self.place)
         place = self.place + index if is_as_written or not self.source else self.place

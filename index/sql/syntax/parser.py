@@ -44,11 +44,7 @@ _TRUTHS = ("NULL", "TRUE", "FALSE", "UNKNOWN")
 
 @lru_cache(maxsize=512)
 def parse_predicate(text: str) -> Tree:
-    """Return the tree of a predicate in Spark's SQL.
-
-    Raises:
-        PredicateError: Spark does not parse the text, or the text holds an unsupported construct; says where.
-    """
+    """Return the tree of a predicate in Spark's SQL."""
     try:
         return Parser(text, tokens_of(text)).whole()
     except RecursionError:
@@ -59,12 +55,7 @@ class Parser(PrimaryParser):
     """A recursive descent parser over the tokens of one text; each method consumes what its name says."""
 
     def whole(self) -> Tree:
-        """Return the tree of a text that is one condition.
-
-        Raises:
-            PredicateError: Spark does not parse the text, or the text holds an unsupported construct;
-                says where.
-        """
+        """Return the tree of a text that is one condition."""
         if self.token.kind == "end":
             refuse(self.text, "it is empty")
         tree = self.condition()

@@ -401,12 +401,9 @@ class PrimaryParser(ABC):
 def interval_at(text: str, tokens: Sequence[Token], index: int) -> tuple[str, int] | None:
     """Return the text of the interval at a word INTERVAL and how many tokens it takes; None for a column.
 
-        INTERVAL '1' DAY -2 HOURS       "1 DAY -2 HOURS", 6
-        INTERVAL '1 day 2 hours'        "1 day 2 hours", 2
-        interval - 1                    None: a column beside an operator
-
-    Raises:
-        PredicateError: the interval is written in an unsupported form.
+    INTERVAL '1' DAY -2 HOURS       "1 DAY -2 HOURS", 6
+    INTERVAL '1 day 2 hours'        "1 day 2 hours", 2
+    interval - 1                    None: a column beside an operator
     """
     units: list[str] = []
     place = index + 1
