@@ -141,7 +141,7 @@ def _plain(bound: Any) -> Any:
     return bound.as_py() if isinstance(bound, pa.Scalar) else bound
 
 
-_COMPARED = ("known", "bounded", "nulls", "packed", "exact")
+_COMPARED = ("recorded", "bounded", "nulls", "packed", "exact")
 
 
 class ColumnStats:

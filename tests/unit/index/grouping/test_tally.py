@@ -62,7 +62,7 @@ def test_each_key_has_the_rows_of_all_batches(
     monkeypatch: Any,
 ) -> None:
     monkeypatch.setattr(counting, "_CLOSE", close)
-    monkeypatch.setattr(counting, "_PLACES", close << 15)
+    monkeypatch.setattr(counting, "_TABLE_SIZE", close << 15)
     monkeypatch.setattr(counting, "_MANY", many)
     monkeypatch.setattr(counting, "_GATHERED", gathered)
     whole = pa.array(values, type_)
