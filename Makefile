@@ -54,7 +54,7 @@ help:
 	@echo "make configuration-page write docs/configuration.md from the settings of the code"
 	@echo "make pictures         take the pictures of the status page and of Spark's UI in docs/assets: needs Chromium"
 	@echo "make site             the pages as a site with a search, a folder for each release, in build/site"
-	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
+	@echo "make time-zones       write tables/zone_rules.txt from the JVM that Spark starts"
 	@echo "make hudi-live        Hudi's own writer at work beside the shipped command, which is killed: INSTANTS=30 SEED=1"
 	@echo "make hudi-tables      write the packed Hudi tables of the tests with Hudi on Spark 3.5: TABLES='cow_v9' for some"
 	@echo "make iceberg-tables   write the packed Iceberg tables of the tests with Iceberg on Spark 4.1, and by pyiceberg: TABLES='lines_v2' for some"
@@ -191,7 +191,7 @@ site: $(VENV)/.test-installed
 
 # The rules of the JDK that the tests are run with: review the difference before it is committed.
 time-zones: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.jvm_zones ../tables/zones/rules.txt
+	cd tests && $(BIN)/python -m support.jvm_zones ../tables/zone_rules.txt
 
 # The test environment is a superset of the demo's.
 $(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -30,13 +30,13 @@ from tailbit.index.write.work import BuildTask, TaskLimits, TaskResult, weight
 from tailbit.streaming.executors import Executor, Sum, beside
 from tailbit.streaming.filler import Filler, FillThread, SpacesAtWork
 from tailbit.streaming.indexer import BatchOutcome, Indexer
+from tailbit.streaming.memory import FREED
+from tailbit.streaming.mending import Mender
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe, names_of
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.upkeep.memory import FREED
-from tailbit.streaming.upkeep.mending import Mender
-from tailbit.streaming.upkeep.sweeping import Upkeep
+from tailbit.streaming.sweeping import Upkeep
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, one_look
 from tailbit.tables.table import Table

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tailbit.base.errors import ClusterError, TailbitError
 from tailbit.checkpoints.signs import process_exists
 from tailbit.streaming.java.sources import collected
-from tailbit.streaming.upkeep.memory import FREED
+from tailbit.streaming.memory import FREED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

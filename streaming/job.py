@@ -25,15 +25,15 @@ from tailbit.streaming.java.session import (
     is_submitted,
     on_one_machine,
 )
-from tailbit.streaming.life.cluster import addresses, await_master, check_master
-from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.query.command import started_spark, supervised
 from tailbit.streaming.query.launch import Job, Path, launch, prepare
 from tailbit.streaming.query.run import Run, caught_up, index_in_process, run_to_its_end
 from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.stream import UpToDate
 from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
-from tailbit.streaming.upkeep.sweeping import retry_now
+from tailbit.streaming.sweeping import retry_now
+from tailbit.streaming.watch.cluster import addresses, await_master, check_master
+from tailbit.streaming.watch.watchdog import Supervision, Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

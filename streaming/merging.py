@@ -18,8 +18,8 @@ from tailbit.index.maintenance.merge import MergePlan, merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.executors import Executor
 from tailbit.streaming.filler import SpacesAtWork
-from tailbit.streaming.upkeep.memory import FREED
-from tailbit.streaming.upkeep.mending import Mender
+from tailbit.streaming.memory import FREED
+from tailbit.streaming.mending import Mender
 from tailbit.tables.table import Table
 
 EARLIEST_EVERY_S = 60.0

@@ -30,7 +30,7 @@ from tailbit.index.maintenance.repair import why_damaged
 from tailbit.index.model import Definition
 from tailbit.index.store.place import refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.upkeep.patience import Patience
+from tailbit.streaming.patience import Patience
 from tailbit.tables.storage import Storage, open_storage
 from tailbit.tables.table import Table
 

@@ -23,7 +23,7 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.zones.times import to_instant
+from tailbit.tables.zones import to_instant
 
 _WHOLE = r"\s*[+-]?\d{1,20}\s*"
 _TIME = (

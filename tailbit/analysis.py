@@ -21,10 +21,10 @@ from tailbit.handle import table_name
 from tailbit.vacuumed import tells_vacuumed
 
 if TYPE_CHECKING:
-    from tailbit.index.analytics.facets import Crosstab
-    from tailbit.index.analytics.histogram import Bin
-    from tailbit.index.analytics.measures import Aggregates, Measure, Summary
+    from tailbit.index.grouping.facets import Crosstab
     from tailbit.index.grouping.groups import Groups
+    from tailbit.index.grouping.histogram import Bin
+    from tailbit.index.grouping.measures import Aggregates, Measure, Summary
     from tailbit.index.query.recorded_counts import RecordedCounts
     from tailbit.index.query.selection import Selection
     from tailbit.outputs.display import Measured
@@ -93,7 +93,7 @@ class Analysis:
         >>> flights.where("dest = 'LAX'").facets("carrier", sum="dep_delay")
         {'UA': {'count': 2, 'sum(dep_delay)': 61}, 'AA': {'count': 1, 'sum(dep_delay)': -2}}
         """
-        from tailbit.index.analytics.facets import as_facets
+        from tailbit.index.grouping.facets import as_facets
         from tailbit.outputs.display import Facets
 
         columns_by_function = {"sum": sum, "min": min, "max": max, "avg": avg}
@@ -135,7 +135,7 @@ class Analysis:
         >>> flights.where().top("carrier", 2)
         {'UA': 4, 'AA': 2}
         """
-        from tailbit.index.analytics.facets import most_frequent
+        from tailbit.index.grouping.facets import most_frequent
         from tailbit.outputs.display import Facets
 
         n = whole("n", n)
@@ -156,7 +156,7 @@ class Analysis:
         >>> flights.where().count_distinct("carrier"), flights.where().count_distinct("carrier", "dest")
         (3, 5)
         """
-        from tailbit.index.analytics.facets import count_distinct
+        from tailbit.index.grouping.facets import count_distinct
 
         return count_distinct(self._groups(column, *more, ordered=False))
 
@@ -216,7 +216,7 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").summary("dep_delay")
         Summary(rows=4, nulls=0, distinct=4, min=-4, max=61, sum=62, avg=15.5)
         """
-        from tailbit.index.analytics.measures import summary
+        from tailbit.index.grouping.measures import summary
 
         return summary(self._groups(column))
 
@@ -234,7 +234,7 @@ class Analysis:
         >>> [(bin.low, bin.high, bin.count) for bin in bins]
         [(-5, 0, 2), (0, 60, 3), (60, 120, 2)]
         """
-        from tailbit.index.analytics.histogram import histogram
+        from tailbit.index.grouping.histogram import histogram
 
         return histogram(self._groups(column), _bins(bins))
 
@@ -256,7 +256,7 @@ class Analysis:
         >>> tailbit.open("days").where().date_histogram("day", "month")
         {datetime.date(2013, 1, 1): 1, datetime.date(2013, 2, 1): 2}
         """
-        from tailbit.index.analytics.histogram import by_unit
+        from tailbit.index.grouping.histogram import by_unit
 
         return by_unit(self._groups(column), text("part", part), known_zone("zone", zone))
 
@@ -275,7 +275,7 @@ class Analysis:
                     AA    1    1    0
                     UA    2    0    2
         """
-        from tailbit.index.analytics.facets import crosstab
+        from tailbit.index.grouping.facets import crosstab
 
         return crosstab(self._groups(rows, columns))
 
@@ -293,7 +293,7 @@ class Analysis:
         }
         if not any(every.values()):
             return []
-        from tailbit.index.analytics.measures import Measure
+        from tailbit.index.grouping.measures import Measure
 
         measures = (Measure(f, self._key(name)) for f, some in every.items() for name in some)
         return list(dict.fromkeys(measures))
@@ -315,19 +315,19 @@ class Analysis:
 
     @tells_vacuumed
     def _groups(self, *columns: str | Condition, ordered: bool = True) -> Groups:
-        from tailbit.index.analytics.facets import count_groups
+        from tailbit.index.grouping.facets import count_groups
 
         return count_groups(self._selection, self._keys(*columns), self._recorded, ordered)
 
     @tells_vacuumed
     def _measure(self, function: str, column: str | Condition) -> Any:
-        from tailbit.index.analytics.measures import Measure
+        from tailbit.index.grouping.measures import Measure
 
         measure = Measure(function, self._key(column))
         return self._aggregated([], [measure]).of_all(measure)
 
     def _aggregated(self, by: Sequence[Column], measures: Sequence[Measure]) -> Aggregates:
-        from tailbit.index.analytics.measures import aggregated
+        from tailbit.index.grouping.measures import aggregated
 
         return aggregated(self._selection, by, measures, self._recorded)
 

@@ -393,7 +393,7 @@ class Answer(Analysis):
 
     def _explanation(self, portions: Sequence[Explained], facets: bool, columns: bool) -> Mapping[str, Any]:
         """Return the explanation by that of the selection, or by those of its portions."""
-        from tailbit.index.analytics.unserved import unserved
+        from tailbit.index.grouping.unserved import unserved
         from tailbit.index.query.explain import explain
         from tailbit.outputs.display import Explanation
 
@@ -424,7 +424,7 @@ def explained(
     recorded: RecordedCounts | None = None,
 ) -> Explained:
     """Explain a selection or a portion of one, with facets of columns and the reading of others."""
-    from tailbit.index.analytics.facets import count_groups
+    from tailbit.index.grouping.facets import count_groups
     from tailbit.index.query.explain import Account
     from tailbit.index.query.read import ways_of
 

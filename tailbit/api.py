@@ -37,7 +37,7 @@ from tailbit.vacuumed import told_rows, vacuumed_told
 
 if TYPE_CHECKING:
     from tailbit.arguments import constants
-    from tailbit.index.analytics.transitions import Transition
+    from tailbit.index.grouping.transitions import Transition
     from tailbit.index.sql import parameters as sql_parameters
 else:
     sql_parameters = lazy("tailbit.index.sql.parameters")
@@ -297,7 +297,7 @@ class IndexedTable(MaintainedTable):
         >>> flights.transitions("carrier", 1, 2)
         {'UA': Transition(left=0, came=2), 'AA': Transition(left=0, came=1), 'DL': Transition(left=0, came=1)}
         """
-        from tailbit.index.analytics.transitions import transitions
+        from tailbit.index.grouping.transitions import transitions
 
         before, after = (
             self.where(version=version if isinstance(version, str) else whole(name, version))

@@ -24,9 +24,9 @@ from tailbit.base.errors import ColumnTypeError, DataFileError, TailbitError, Us
 from tailbit.index.advice.estimate import Estimate, Sample, coded_values, estimate, measured, values_of
 from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
 from tailbit.index.functions.tree import Call, Ref, columns_in
-from tailbit.index.implication.images import few_values
 from tailbit.index.keys import posting_type_of
 from tailbit.index.model import BITMAP, Definition, Term, new_id
+from tailbit.index.predicate.images import few_values
 from tailbit.index.predicate.tree import And, Leaf, Node, columns_of, nodes_of
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression

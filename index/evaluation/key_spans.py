@@ -32,11 +32,11 @@ from tailbit.tables.positions import BitPositions, positions_in
 if TYPE_CHECKING:
     from tailbit.index.evaluation import costs, unions
     from tailbit.index.postings import codes as row_codes
+    from tailbit.index.postings import paged_lookup as lookup
     from tailbit.index.postings import sorted_keys
     from tailbit.index.postings.codes import Span
-    from tailbit.index.postings.paged import lookup
 else:
-    lookup = lazy("tailbit.index.postings.paged.lookup")
+    lookup = lazy("tailbit.index.postings.paged_lookup")
     sorted_keys = lazy("tailbit.index.postings.sorted_keys")
     row_codes = lazy("tailbit.index.postings.codes")
     costs = lazy("tailbit.index.evaluation.costs")

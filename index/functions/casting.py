@@ -34,7 +34,7 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.zones.times import fixed_offset, offsets_of_instants, offsets_of_local, offsets_of_starts
+from tailbit.tables.zones import fixed_offset, offsets_of_instants, offsets_of_local, offsets_of_starts
 
 _FROM: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(WHOLE, (*WHOLE, *FLOATING, "decimal", "string", "boolean", "timestamp")),

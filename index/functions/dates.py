@@ -26,7 +26,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.tables.zones.times import offsets_kept
+from tailbit.tables.zones import offsets_kept
 
 _DATE, _NTZ = DataType("date"), DataType("timestamp_ntz")
 

@@ -1,1 +1,1 @@
-"""The rows that a predicate selects are grouped and counted by key, from postings or else from data."""
+"""Rows that a predicate selects are grouped and counted by key; counts become facets, sums, histograms."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index import BITMAP_INDEX
 from tailbit.index.kinds.bloom_filter import BLOOM_FILTER
-from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
+from tailbit.index.kinds.column_stats import COLUMN_STATS
 from tailbit.index.kinds.files import FILES
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.kind import Definable, Kind, View, kind_of

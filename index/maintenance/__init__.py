@@ -1,1 +1,1 @@
-"""An index is created, altered, merged, swept, vacuumed and repaired."""
+"""An index is created, altered, merged, vacuumed, verified and repaired."""

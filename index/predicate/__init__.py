@@ -1,1 +1,1 @@
-"""Predicates as trees of value sets, evaluated on keys, rows, statistics and partition values alike."""
+"""Predicates as trees of value sets: their truth on keys, rows, statistics; what they imply of functions."""

@@ -15,7 +15,7 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.index.evaluation import costs
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.key_table import Placed
-from tailbit.index.postings.paged.lookup import decoding, holds_tables, placed
+from tailbit.index.postings.paged_lookup import decoding, holds_tables, placed
 from tailbit.index.postings.segment import Segment
 from tailbit.index.postings.sorted_keys import LookupKeys
 from tailbit.tables.ahead import in_order

@@ -42,7 +42,7 @@ from tailbit.tables.storage import Storage
 if TYPE_CHECKING:
     from tailbit.index.evaluation import side_by_side
     from tailbit.index.predicate import pruning
-    from tailbit.index.scanning.scan import Scan
+    from tailbit.index.query.scan import Scan
     from tailbit.tables.parquet.rows import Positions
 else:
     pruning = lazy("tailbit.index.predicate.pruning")
@@ -173,7 +173,7 @@ class Selection:
         hits, scans, sources = self._hits_and_scans
         if not scans:
             return tuple(hits)
-        from tailbit.index.scanning.scan import scan
+        from tailbit.index.query.scan import scan
 
         scanned = zip(scans, scan(self.storage, scans), sources, strict=True)
         return *hits, *(FileHits(search.slice_, positions, source) for search, positions, source in scanned)
@@ -186,14 +186,14 @@ class Selection:
         hits, scans, _ = self._hits_and_scans
         total = sum(len(hit.positions) for hit in hits)
         if scans:
-            from tailbit.index.scanning.scan import count
+            from tailbit.index.query.scan import count
 
             total += count(self.storage, scans)
         return total
 
     def _rechecks(self, space: SpaceView, bounds: Bounds) -> Iterator[Scan]:
         """Yield scans of the rows of a row space that its bitmaps leave open."""
-        from tailbit.index.scanning.scan import Scan
+        from tailbit.index.query.scan import Scan
 
         whole, rest = space.split_whole(bounds.maybe - bounds.sure)
         scans = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
@@ -205,7 +205,7 @@ class Selection:
 
     def _known_and_uncovered(self) -> tuple[list[FileHits], list[Scan]]:
         """Divide the files that no bitmap serves into hits that the log proves, and scans."""
-        from tailbit.index.scanning.scan import Scan
+        from tailbit.index.query.scan import Scan
         from tailbit.tables.parquet.rows import row_counts, visible_positions
 
         hits, scans, whole = list[FileHits](), list[Scan](), list[tuple[FileSlice, BitMap | None]]()

@@ -57,15 +57,15 @@ from tailbit.index.values.literals import (
     numbers,
 )
 from tailbit.tables.schema import SameSchema, Schema
-from tailbit.tables.zones.times import check_zone
+from tailbit.tables.zones import check_zone
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
-    from tailbit.index.implication import rising
+    from tailbit.index.predicate import rising
     from tailbit.index.sql import comparisons
 else:
     comparisons = lazy("tailbit.index.sql.comparisons")
-    rising = lazy("tailbit.index.implication.rising")
+    rising = lazy("tailbit.index.predicate.rising")
     evaluation = lazy("tailbit.index.expression.evaluate")
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from tailbit.base.errors import PredicateError, UnknownColumnError
 from tailbit.index.expression.indexed_term import indexed_term
 from tailbit.index.functions.tree import Expression
-from tailbit.index.implication.implied import implied
+from tailbit.index.predicate.implied import implied
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of
 from tailbit.index.predicate.value_sets import NULL
 from tailbit.index.sql.terms import depends_on_zone, expression_of

@@ -28,9 +28,9 @@ from tailbit.tables.schema import SameSchema, Schema
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
-    from tailbit.index.implication import rising
+    from tailbit.index.predicate import rising
 else:
-    rising = lazy("tailbit.index.implication.rising")
+    rising = lazy("tailbit.index.predicate.rising")
     evaluation = lazy("tailbit.index.expression.evaluate")
 
 _NAME = re.compile(r"(?:[\w\s.]|`(?:[^`]|``)*`)*")

@@ -41,7 +41,7 @@ from tailbit.index.values.literals import (
 )
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.tables.zones.times import fixed_offset, to_instant, to_local
+from tailbit.tables.zones import fixed_offset, to_instant, to_local
 
 if TYPE_CHECKING:
     from tailbit.index.values import datetimes

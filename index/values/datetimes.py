@@ -17,7 +17,7 @@ from typing import Literal
 from tailbit.base.dataclass import dataclass
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.partition_values import days_of
-from tailbit.tables.zones.times import check_zone, first_instant, to_instant
+from tailbit.tables.zones import check_zone, first_instant, to_instant
 
 MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 """The units of whole months."""

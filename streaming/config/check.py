@@ -36,7 +36,7 @@ from tailbit.streaming.config.model import IndexEntry, TableEntry
 from tailbit.streaming.config.problems import Place
 from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.java.session import installed, release
-from tailbit.streaming.life.thread_pool import run_each
+from tailbit.streaming.watch.thread_pool import run_each
 from tailbit.tables import open_table
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import StorageOptions

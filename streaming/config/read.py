@@ -21,7 +21,7 @@ from tailbit.base.wording import did_you_mean
 from tailbit.index.store.place import index_path
 from tailbit.streaming.config.model import Application, Config, Defaults, IndexEntry, TableEntry, id_of
 from tailbit.streaming.config.problems import NotToml, Place, Problem, Problems, lines_of, parsed, refusal
-from tailbit.streaming.life.thread_pool import run_each
+from tailbit.streaming.watch.thread_pool import run_each
 from tailbit.tables.storage import local_name, may_be_secret
 
 PREFIX = "TAILBIT__"

@@ -26,11 +26,10 @@ from tailbit.streaming.config.check import check_jars, check_tables
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.java.session import Session, build_session, check_requirements, is_submitted
 from tailbit.streaming.java.sources import innermost_cause
-from tailbit.streaming.life.cluster import await_master, check_master
-from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.many.followed_table import Shared
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
+from tailbit.streaming.patience import WAIT_S
 from tailbit.streaming.query.command import started_spark, supervised
 from tailbit.streaming.query.failures import Restarts, spark_errors_named
 from tailbit.streaming.query.launch import make_checkpoint_folder
@@ -38,9 +37,10 @@ from tailbit.streaming.query.planner_socket import make_folder
 from tailbit.streaming.query.query import start_query
 from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.warming import warming_up
-from tailbit.streaming.seen.server import SeenApplication
-from tailbit.streaming.seen.view import View
-from tailbit.streaming.upkeep.patience import WAIT_S
+from tailbit.streaming.watch.cluster import await_master, check_master
+from tailbit.streaming.watch.server import SeenApplication
+from tailbit.streaming.watch.view import View
+from tailbit.streaming.watch.watchdog import Supervision
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from tailbit.streaming.many.index_memory import IndexMemory
 from tailbit.streaming.opening import SURE_S, open_index
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.upkeep.sweeping import Upkeep, retry_now
+from tailbit.streaming.sweeping import Upkeep, retry_now
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage, StorageOptions, open_storage
 from tailbit.tables.storage.refusals import may_pass

@@ -17,12 +17,12 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.executors import beside, end_jobs, processes_at_work
 from tailbit.streaming.java.session import on_one_machine
-from tailbit.streaming.life.processes import BUSY, Rate, cpu_of_process, cpu_of_thread, sees_cpu_time
-from tailbit.streaming.life.thread_pool import Job, ThreadPool
 from tailbit.streaming.many.followed_table import FollowedTable, Shared
 from tailbit.streaming.many.states import Standing
 from tailbit.streaming.metrics import Progress, names_of
-from tailbit.streaming.seen.view import TableState
+from tailbit.streaming.watch.processes import BUSY, Rate, cpu_of_process, cpu_of_thread, sees_cpu_time
+from tailbit.streaming.watch.thread_pool import Job, ThreadPool
+from tailbit.streaming.watch.view import TableState
 from tailbit.tables.model import Version, VersionName
 from tailbit.tables.table import Table
 

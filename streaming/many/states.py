@@ -21,10 +21,10 @@ from tailbit.base.errors import (
     VersionNotFoundError,
 )
 from tailbit.streaming.config.model import Config, TableEntry
+from tailbit.streaming.patience import is_transient
 from tailbit.streaming.query.failures import in_short
-from tailbit.streaming.seen.view import TableState
 from tailbit.streaming.settings import own_state
-from tailbit.streaming.upkeep.patience import is_transient
+from tailbit.streaming.watch.view import TableState
 from tailbit.tables.storage import SMALL, Storage, StorageOptions, open_storage
 
 STATES = "tables.json"

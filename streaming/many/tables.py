@@ -24,8 +24,6 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import changed, real_place
 from tailbit.streaming.executors import beside, processes_at_work
-from tailbit.streaming.life.processes import EVERY_S
-from tailbit.streaming.life.thread_pool import Job, ThreadPool, run_each
 from tailbit.streaming.many.followed_table import FollowedTable, Shared
 from tailbit.streaming.many.member import Member, TableLife, end_hung_beside, give_up_stuck, tell_behind
 from tailbit.streaming.many.states import Standing
@@ -33,7 +31,9 @@ from tailbit.streaming.metrics import Progress
 from tailbit.streaming.query.sampler import Sampled
 from tailbit.streaming.query.stream import ANSWER_S, Ranges, Row, row_of
 from tailbit.streaming.query.stream import Standing as Shown
-from tailbit.streaming.seen.view import TableState
+from tailbit.streaming.watch.processes import EVERY_S
+from tailbit.streaming.watch.thread_pool import Job, ThreadPool, run_each
+from tailbit.streaming.watch.view import TableState
 from tailbit.tables.model import Version, after
 
 if TYPE_CHECKING:

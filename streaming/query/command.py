@@ -12,10 +12,10 @@ from tailbit.base.errors import NotDrainedError
 from tailbit.base.wording import Tell
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.java.session import Session, master_told, releases_found
-from tailbit.streaming.life.processes import end_stopped
-from tailbit.streaming.life.watchdog import Supervision, Watchdog, signals
+from tailbit.streaming.memory import take_from_the_system
 from tailbit.streaming.query.failures import spark_errors_named
-from tailbit.streaming.upkeep.memory import take_from_the_system
+from tailbit.streaming.watch.processes import end_stopped
+from tailbit.streaming.watch.watchdog import Supervision, Watchdog, signals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

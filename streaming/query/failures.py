@@ -13,9 +13,9 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import StorageError, StreamError, TailbitError
 from tailbit.base.wording import Tell
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.streaming.life.cluster import ended_by_cluster
-from tailbit.streaming.upkeep import spark_checkpoint
-from tailbit.streaming.upkeep.patience import LONGEST_S, Patience, lost_worker, refused_write, worth_a_restart
+from tailbit.streaming import spark_checkpoint
+from tailbit.streaming.patience import LONGEST_S, Patience, lost_worker, refused_write, worth_a_restart
+from tailbit.streaming.watch.cluster import ended_by_cluster
 
 _LOST_TASK = re.compile(r".*Job aborted due to stage failure: .* most recent failure: Lost task [^:]*: ")
 """How Spark's message begins about a task that failed; the reason follows."""

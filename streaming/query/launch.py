@@ -28,17 +28,17 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming import spark_checkpoint
 from tailbit.streaming.batch import Batch, TableAtWork
 from tailbit.streaming.executors import Executor, SparkExecutor
 from tailbit.streaming.filler import LOOK_S, REMOTE_LOOK_S
 from tailbit.streaming.opening import SURE_S, open_index
+from tailbit.streaming.patience import worth_a_restart
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.query.one_table import OneTable
 from tailbit.streaming.query.query import Query, start_query
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds, own_state
-from tailbit.streaming.upkeep import spark_checkpoint
-from tailbit.streaming.upkeep.patience import worth_a_restart
-from tailbit.streaming.upkeep.sweeping import Upkeep
+from tailbit.streaming.sweeping import Upkeep
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import TailbitError
 from tailbit.base.wording import Tell
+from tailbit.streaming import spark_checkpoint
 from tailbit.streaming.java.sources import collected, register
 from tailbit.streaming.query.failures import query_failed, spark_errors_named
 from tailbit.streaming.query.planner_socket import PlannerSocket
 from tailbit.streaming.query.stream import Stream, UpToDate, ranges_of
-from tailbit.streaming.upkeep import spark_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -28,15 +28,15 @@ from tailbit.index.maintenance.rebuild import build_extent_of
 from tailbit.index.model import LedgerState
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.executors import ThreadExecutor
-from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.metrics import IdleWatch, Progress, names_of
 from tailbit.streaming.opening import start_over_in_time
+from tailbit.streaming.patience import WAIT_S, Patience
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.query.failures import Restarts, spark_errors_named
 from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished
 from tailbit.streaming.query.sampler import Sampled, Sampler
 from tailbit.streaming.settings import DEFAULT_MASTER
-from tailbit.streaming.upkeep.patience import WAIT_S, Patience
+from tailbit.streaming.watch.watchdog import Supervision
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from tailbit.base.dataclass import dataclass
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.java.session import on_one_machine
-from tailbit.streaming.life.cluster import executors, waiting_for_executors
-from tailbit.streaming.life.processes import BUSY, EVERY_S, Rate, below_this, cpu_of_thread
+from tailbit.streaming.watch.cluster import executors, waiting_for_executors
+from tailbit.streaming.watch.processes import BUSY, EVERY_S, Rate, below_this, cpu_of_thread
 
 if TYPE_CHECKING:
     from pyspark import SparkStageInfo

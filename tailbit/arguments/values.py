@@ -20,7 +20,7 @@ import numpy as np
 from tailbit.base.errors import UsageError
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
-from tailbit.tables.zones.times import same_zone
+from tailbit.tables.zones import same_zone
 
 if TYPE_CHECKING:
     from tailbit.tables import partition_values

@@ -18,10 +18,10 @@ from tailbit.cli.status_page import print_lines
 from tailbit.streaming.config.check import LOOK_S, TOGETHER
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import read_config
-from tailbit.streaming.life.thread_pool import run_each
 from tailbit.streaming.many.states import lease_place, located, states_of
-from tailbit.streaming.seen.server import addresses, direct
-from tailbit.streaming.seen.view import TableState
+from tailbit.streaming.watch.server import addresses, direct
+from tailbit.streaming.watch.thread_pool import run_each
+from tailbit.streaming.watch.view import TableState
 from tailbit.tables.storage import Storage
 from tailbit.upkeep.status import is_within, status_of
 

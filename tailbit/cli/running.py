@@ -22,15 +22,14 @@ from tailbit.cli.options import (
 from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
 
 if TYPE_CHECKING:
-    from tailbit.streaming import job
+    from tailbit.streaming import job, memory
     from tailbit.streaming.batch import OnProgress
     from tailbit.streaming.java import session
-    from tailbit.streaming.life.service_manager import ServiceManager
     from tailbit.streaming.metrics import Progress
-    from tailbit.streaming.upkeep import memory
+    from tailbit.streaming.watch.service_manager import ServiceManager
 else:
     job = lazy("tailbit.streaming.job")
-    memory = lazy("tailbit.streaming.upkeep.memory")
+    memory = lazy("tailbit.streaming.memory")
     session = lazy("tailbit.streaming.java.session")
 
 
@@ -148,9 +147,9 @@ def _reporting(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any
     from tailbit.checkpoints.builds import Builds
     from tailbit.cli.building import BuildLines, bars
     from tailbit.cli.render import notice_lines, progress_lines
-    from tailbit.streaming.life.service_manager import ServiceManager
-    from tailbit.streaming.life.watchdog import Supervision
     from tailbit.streaming.settings import milliseconds
+    from tailbit.streaming.watch.service_manager import ServiceManager
+    from tailbit.streaming.watch.watchdog import Supervision
 
     tell = notice_lines(as_json)
     limit_s = 0.0 if stall_limit == "off" else milliseconds(stall_limit) / 1000

@@ -25,8 +25,8 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError, RequirementError, UnusableStorageError
 from tailbit.base.once import once
 from tailbit.handle import Handle, accesses_of
-from tailbit.index.analytics.facets import is_counted
 from tailbit.index.evaluation.side_by_side import unread_by
+from tailbit.index.grouping.facets import is_counted
 from tailbit.index.predicate.pruning import FileTruths
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.query.candidates import candidate_numbers

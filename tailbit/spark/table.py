@@ -26,11 +26,11 @@ from tailbit.arguments.conditions import Condition, expression_texts
 from tailbit.arguments.values import names
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ClusterError, CorruptIndexError, RequirementError, UsageError
-from tailbit.index.analytics.facets import count_groups
-from tailbit.index.analytics.measures import Aggregates, Measure, aggregated
 from tailbit.index.grouping.dictionary import Combinations
+from tailbit.index.grouping.facets import count_groups
 from tailbit.index.grouping.grouping import sum_of_groups
 from tailbit.index.grouping.groups import Groups, recorded_groups
+from tailbit.index.grouping.measures import Aggregates, Measure, aggregated
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.spark.locating import located
@@ -38,8 +38,8 @@ from tailbit.spark.portions import Division, Portion, packed, unpacked
 from tailbit.spark.session import cores_of
 from tailbit.streaming.executors import end_jobs, on_workers
 from tailbit.streaming.java.session import on_one_machine
-from tailbit.streaming.life.cluster import executors
 from tailbit.streaming.query.failures import in_short
+from tailbit.streaming.watch.cluster import executors
 from tailbit.tables.model import Column
 from tailbit.tables.storage import StorageOptions
 from tailbit.vacuumed import tells_vacuumed

@@ -28,10 +28,10 @@ from tailbit.streaming.config.check import TOGETHER, check_jars, look_at
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.java.session import build_session
-from tailbit.streaming.life.thread_pool import run_each
 from tailbit.streaming.many.states import checkpoint_of, lease_place, located, states_of
-from tailbit.streaming.seen.page import POLICY
-from tailbit.streaming.seen.server import OFF, direct
+from tailbit.streaming.watch.page import POLICY
+from tailbit.streaming.watch.server import OFF, direct
+from tailbit.streaming.watch.thread_pool import run_each
 from tailbit.tables import open_table
 from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.storage import StorageOptions, open_storage

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tailbit.checkpoints.builds import Builds
     from tailbit.index.advice.advise import Advice
     from tailbit.index.maintenance.alter import Altered
+    from tailbit.index.maintenance.checks import Report
     from tailbit.index.model import Settings
     from tailbit.index.store.state import IndexState
     from tailbit.index.store.table import MetadataTable
-    from tailbit.index.verification.checks import Report
     from tailbit.tables.schema import Schema
     from tailbit.tables.snapshot import Snapshot
     from tailbit.upkeep.repairs import Repaired
@@ -74,7 +74,7 @@ class MaintainedTable(DefinedTable):
         self, index: MetadataTable, files: Collection[str], columns: Collection[str], **sampling: Any
     ) -> Report:
         """Compare the index with the snapshot that it covers, and report the differences."""
-        from tailbit.index.verification.verify import ledgers_without_a_commit, lost_commits, verify
+        from tailbit.index.maintenance.verify import ledgers_without_a_commit, lost_commits, verify
 
         standing, unnamed = self._standing(), ledgers_without_a_commit(index.state)
         snapshot = self._covered_snapshot(standing)
@@ -277,7 +277,7 @@ def _chosen(
 
 def _unreadable(standing: Standing, damage: CorruptIndexError) -> Report:
     from tailbit.index.kinds.kind import Problem
-    from tailbit.index.verification.checks import Report
+    from tailbit.index.maintenance.checks import Report
 
     report = Report(state=standing.value)
     report.note(Problem.of(damage))

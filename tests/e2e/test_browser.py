@@ -21,8 +21,8 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import StorageError, UnsupportedFeatureError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
-from tailbit.streaming.seen.server import Pages
-from tailbit.streaming.seen.view import TableState, View
+from tailbit.streaming.watch.server import Pages
+from tailbit.streaming.watch.view import TableState, View
 
 pytestmark = pytest.mark.skipif(
     installed() is None, reason="no browser: neither Chromium nor Chrome is installed"

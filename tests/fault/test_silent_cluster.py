@@ -24,7 +24,7 @@ from support.shipped import Shipped
 from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.signs import State, last_sign
-from tailbit.streaming.life.cluster import why_silent
+from tailbit.streaming.watch.cluster import why_silent
 from tailbit.tables.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

@@ -17,7 +17,7 @@ from deltalake import write_deltalake
 from support.acceleration import helper_of, kill, logged, rows_of
 from support.tables import index_files, index_of, truncated
 from support.waiting import HANG_S
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index import BITMAP_INDEX
 from tailbit.spark.acceleration import Acceleration
 
 

@@ -15,8 +15,8 @@ import pytest
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.executors import on_workers, processes_at_work
-from tailbit.streaming.life.processes import sees_cpu_time
 from tailbit.streaming.query.sampler import Sampled, Sampler
+from tailbit.streaming.watch.processes import sees_cpu_time
 
 pytestmark = [
     pytest.mark.spark,

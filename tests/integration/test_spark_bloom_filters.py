@@ -10,7 +10,7 @@ import pytest
 
 import tailbit
 from tailbit.index.predicate.tree import Leaf
-from tailbit.index.scanning.row_groups import can_match
+from tailbit.index.query.scan import can_match
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.bloom import BLOCK_BYTES, Bloom, blocks_of, hashes_in_file, masks_of
 from tailbit.tables.parquet.data_file import field_of, open_layout

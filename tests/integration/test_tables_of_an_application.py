@@ -30,10 +30,10 @@ from tailbit.checkpoints.signs import NAME, Beat, read_heartbeat
 from tailbit.errors import ClusterError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.executors import beside, on_workers, processes_at_work
-from tailbit.streaming.life.thread_pool import ThreadPool
 from tailbit.streaming.many.followed_table import FollowedTable, Shared
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.stream import ranges_of
+from tailbit.streaming.watch.thread_pool import ThreadPool
 from tailbit.tables.storage import open_storage
 
 pytestmark = pytest.mark.spark

@@ -21,8 +21,8 @@ from tailbit.index.values.casts import cast
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
-from tailbit.tables.zones.rules import ZoneRules, zone_rules
-from tailbit.tables.zones.times import fixed_offset, to_instant, to_local
+from tailbit.tables.zone_rules import ZoneRules, zone_rules
+from tailbit.tables.zones import fixed_offset, to_instant, to_local
 
 SEED, ZONES, ASKED = int(os.environ.get("TAILBIT_SEED", "1")), 12, 40
 """Of the random predicates: how many zones a run draws, and how many predicates in each."""

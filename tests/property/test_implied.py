@@ -7,7 +7,7 @@ import random
 from support.implications import TERMS, ZONES, Cases, arrays, contradiction, term
 from support.profiles import FACTOR, SEED
 from tailbit.index.functions.tree import columns_in
-from tailbit.index.implication.implied import implied
+from tailbit.index.predicate.implied import implied
 from tailbit.index.predicate.tree import columns_of
 
 ROWS = 64

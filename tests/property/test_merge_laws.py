@@ -16,7 +16,7 @@ from support.encodings import read_postings, stored
 from support.index_records import counts, ledger, new_index, record, segment
 from support.profiles import examples
 from tailbit.index.index_files import aligned
-from tailbit.index.kinds.bitmap_index.merging import Input, combine, lay_out
+from tailbit.index.kinds.bitmap_merging import Input, combine, lay_out
 from tailbit.index.maintenance.merge import merge_all, merge_due, run_merge
 from tailbit.index.model import FileRecord
 from tailbit.index.store.table import MetadataTable

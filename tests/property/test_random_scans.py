@@ -19,8 +19,8 @@ from support.random_conditions import Conditions
 from support.scans import counted, positions, scans_of
 from tailbit.base.arrays import Mask
 from tailbit.errors import EvaluationError, PredicateError
-from tailbit.index.scanning import scan as scanning
-from tailbit.index.scanning.scan import Scan
+from tailbit.index.query import scan as scanning
+from tailbit.index.query.scan import Scan
 from tailbit.tables.parquet.layout import Layout
 
 PLAIN = (

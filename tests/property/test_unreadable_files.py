@@ -23,7 +23,7 @@ from support.histories import DeltalakeHistory
 from support.profiles import examples
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.upkeep.sweeping import LONGEST_S, Retrier
+from tailbit.streaming.sweeping import LONGEST_S, Retrier
 
 
 @contextmanager

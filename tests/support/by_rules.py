@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from tailbit.tables.zones.rules import Change, zone_rules
+from tailbit.tables.zone_rules import Change, zone_rules
 
 _US = 1_000_000
 _CYCLE = 146_097 * 86_400

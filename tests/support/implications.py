@@ -20,8 +20,8 @@ from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import columns_in
 from tailbit.index.functions.vectors import canonical, from_canonical
-from tailbit.index.implication.implied import Implied
 from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.implied import Implied
 from tailbit.index.predicate.tree import Leaf, Node, all_of, any_of, columns_of
 from tailbit.index.predicate.truth import judged
 from tailbit.index.predicate.value_sets import Interval, ValueSet

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tailbit.tables.zones.rules import ORIGIN, Change, YearlyRule, ZoneRules, rules_text
+from tailbit.tables.zone_rules import ORIGIN, Change, YearlyRule, ZoneRules, rules_text
 
 _EXPORT = """
 import java.time.*;

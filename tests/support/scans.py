@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import tailbit
 from tailbit.index.query.candidates import candidate_numbers
+from tailbit.index.query.scan import Scan, count, scan
 from tailbit.index.query.selection import Selection
-from tailbit.index.scanning.scan import Scan, count, scan
 from tailbit.tables.model import FileSlice
 
 

@@ -88,7 +88,7 @@ NIGHTLY = (
             "tailbit/spark/__init__.py",
             "index/query",
             "index/sql",
-            "index/kinds/bitmap_index/kind.py",
+            "index/kinds/bitmap_index.py",
             "tests/support/acceleration.py",
             "tests/support/plain_sql",
         ),
@@ -144,8 +144,8 @@ NIGHTLY = (
     ),
     Suite(
         "alerts by a real Prometheus and Alertmanager",
-        ("unit/streaming/seen/test_alertmanager.py",),
-        ("streaming/seen", "streaming/many", "checkpoints", "deploy/prometheus"),
+        ("unit/streaming/watch/test_alertmanager.py",),
+        ("streaming/watch", "streaming/many", "checkpoints", "deploy/prometheus"),
         ("prometheus", "prometheus-alertmanager"),
     ),
     Suite(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tailbit.tables.zones.rules import ZoneRules, zone_rules
+from tailbit.tables.zone_rules import ZoneRules, zone_rules
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 COLUMNS = {"ts": pa.timestamp("us", "UTC"), "ntz": pa.timestamp("us"), "day": pa.date32()}

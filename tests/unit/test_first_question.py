@@ -39,7 +39,7 @@ NEVER = {
     # What other stores, other columns and other questions need.
     *("tailbit.tables.storage.locations", "tailbit.tables.storage.refusals", "tailbit.upkeep.description"),
     *("tailbit.tables.partition_values", "tailbit.index.expression.indexed_term"),
-    *(f"tailbit.index.{room}" for room in ("grouping", "write", "maintenance", "scanning")),
+    *(f"tailbit.index.{room}" for room in ("grouping", "write", "maintenance", "query.scan")),
 }
 
 
@@ -144,7 +144,7 @@ def test_first_facets_import_no_measures_and_no_large_library(
     printed, modules = imported(f"import tailbit; print(len({question}))")
     assert printed == answer
     others = {
-        "tailbit.index.analytics.measures",
+        "tailbit.index.grouping.measures",
         "tailbit.index.predicate.truth",
         "logging",
         "polars",

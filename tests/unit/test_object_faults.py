@@ -27,7 +27,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.metrics import IdleWatch, Progress
 from tailbit.streaming.planner import CHECK_EVERY
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.upkeep.sweeping import FIRST_S, Retrier
+from tailbit.streaming.sweeping import FIRST_S, Retrier
 from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.upkeep.status import status_of
 

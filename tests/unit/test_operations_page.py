@@ -11,9 +11,9 @@ from support.pages import ROOT
 from tailbit import cli as command_line
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.cli.main import SUBCOMMANDS, cli
-from tailbit.streaming.seen.collector import ApplicationCollector
-from tailbit.streaming.seen.server import PAGES
-from tailbit.streaming.seen.view import TableState, View
+from tailbit.streaming.watch.collector import ApplicationCollector
+from tailbit.streaming.watch.server import PAGES
+from tailbit.streaming.watch.view import TableState, View
 
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "deploy" / "README.md"]

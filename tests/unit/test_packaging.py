@@ -153,8 +153,8 @@ def test_an_installed_wheel_goes_on_where_spark_workers_find_a_checkout_first(in
 
 
 def test_the_installed_wheel_knows_the_time_zones(installed: Path) -> None:
-    rules = "rules.zone_rules('Europe/Paris')"
-    code = f"from tailbit.tables.zones import rules; print(rules.__file__, len({rules}.changes))"
+    rules = "zone_rules.zone_rules('Europe/Paris')"
+    code = f"from tailbit.tables import zone_rules; print(zone_rules.__file__, len({rules}.changes))"
     file, count = run(sys.executable, "-c", code, PYTHONPATH=str(installed)).split()
     assert file.startswith(str(installed))
     assert int(count) > 100

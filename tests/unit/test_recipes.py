@@ -14,8 +14,8 @@ import yaml
 
 from tailbit.cli.main import cli
 from tailbit.streaming.config.read import read_config
-from tailbit.streaming.life.watchdog import DRAIN_S, GRACE_S
-from tailbit.streaming.seen.server import PAGES
+from tailbit.streaming.watch.server import PAGES
+from tailbit.streaming.watch.watchdog import DRAIN_S, GRACE_S
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERNETES, DOCKERFILE = DEPLOY / "kubernetes", DEPLOY / "docker" / "Dockerfile"

@@ -15,10 +15,10 @@ import pytest
 from deltalake import write_deltalake
 
 from tailbit.errors import UnusableStorageError
-from tailbit.streaming.life.service_manager import STALLS, START_S
-from tailbit.streaming.life.watchdog import STALL_S
 from tailbit.streaming.query.launch import make_checkpoint_folder
 from tailbit.streaming.settings import own_state
+from tailbit.streaming.watch.service_manager import STALLS, START_S
+from tailbit.streaming.watch.watchdog import STALL_S
 
 if TYPE_CHECKING:
     from support.s3_server import Server

@@ -22,7 +22,7 @@ import tailbit
 from support.stored import on_disk, put_into
 from support.tables import gone, index_files, index_of
 from support.waiting import HANG_S
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index import BITMAP_INDEX
 from tailbit.spark import helper as helpers
 from tailbit.tables.storage import StorageOptions
 

@@ -16,7 +16,7 @@ from support.tables import index_files, index_of, rows, three_commits, with_vect
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable
 from tailbit.errors import RequirementError, UnusableStorageError
-from tailbit.index.analytics.facets import count_groups
+from tailbit.index.grouping.facets import count_groups
 from tailbit.index.grouping.grouping import sum_of_groups
 from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.query.explain import Account, explain

@@ -15,8 +15,8 @@ from tailbit.checkpoints.claim import Claim
 from tailbit.errors import IndexerRunningError, IndexLogError, MalformedLogError, StorageError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.opening import SURE_S, start_over_in_time
+from tailbit.streaming.patience import Patience
 from tailbit.streaming.query.launch import Prepared, prepare
-from tailbit.streaming.upkeep.patience import Patience
 from tailbit.tables.storage import open_storage
 
 

@@ -18,8 +18,8 @@ from tailbit.index.kinds.settings import SettingsKind
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.followed_table import opened_index
+from tailbit.streaming.mending import Mender
 from tailbit.streaming.query.launch import prepare
-from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage, open_storage
 

@@ -20,7 +20,7 @@ from tailbit.errors import (
 )
 from tailbit.streaming.many import application
 from tailbit.streaming.many.states import LONGEST_S, Standing, state_after, states_of
-from tailbit.streaming.seen.view import TableState
+from tailbit.streaming.watch.view import TableState
 from tailbit.tables.storage import open_storage
 
 

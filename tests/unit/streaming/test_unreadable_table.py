@@ -16,7 +16,7 @@ from support.drive import Drive
 from support.product import product_in
 from support.tables import index_of
 from tailbit.errors import UnsupportedFeatureError
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index import BITMAP_INDEX
 from tailbit.index.store.table import MetadataTable
 
 ROOT = Path(__file__).parents[3]

@@ -17,7 +17,7 @@ from support.tables import index_of
 from tailbit.checkpoints.signs import NAME, read_heartbeat
 from tailbit.errors import DataFileError, DeletionVectorError, MalformedLogError, TailbitError
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.upkeep.spark_checkpoint import why_unusable
+from tailbit.streaming.spark_checkpoint import why_unusable
 from tailbit.tables import open_table
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.parquet.data_file import open_data_file

@@ -12,10 +12,10 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import DAMAGES, LONG, index_files, index_of, with_vectors
-from tailbit.index.analytics.facets import as_facets
 from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.grouping.counting import COUNTED
+from tailbit.index.grouping.facets import as_facets
 from tailbit.index.grouping.grouping import count_groups
 from tailbit.index.grouping.groups import Groups
 from tailbit.index.grouping.rows import Rows

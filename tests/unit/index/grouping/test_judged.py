@@ -23,8 +23,8 @@ from support.predicates import INDEXED, Predicate, random_predicates
 from support.profiles import seeds
 from support.tables import VECTORS, index_of
 from tailbit.answer import Answer
-from tailbit.index.analytics.facets import as_facets
 from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.facets import as_facets
 from tailbit.index.grouping.grouping import count_groups
 from tailbit.index.grouping.rows import Rows
 

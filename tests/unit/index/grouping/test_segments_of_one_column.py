@@ -11,8 +11,8 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import index_of
-from tailbit.index.analytics.facets import as_facets
 from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.facets import as_facets
 from tailbit.index.grouping.grouping import count_groups
 from tailbit.index.grouping.rows import Rows
 from tailbit.index.postings.codes import codes_of

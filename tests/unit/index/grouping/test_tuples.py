@@ -17,8 +17,8 @@ from support.racers import merge_everything
 from support.tables import index_of
 from support.tuples import define_tuples
 from tailbit.errors import EvaluationError
-from tailbit.index.analytics.facets import as_facets
 from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.facets import as_facets
 from tailbit.index.grouping.grouping import count_groups
 from tailbit.index.grouping.rows import Rows
 from tailbit.index.keys import MAX_KEY

@@ -17,16 +17,16 @@ from support.built import Built
 from support.delta_builder import DeltaBuilder
 from support.index_records import ledger, settings
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index import BITMAP_INDEX
 from tailbit.index.kinds.files import FILES
 from tailbit.index.kinds.kind import CheckedSource, Entering, Kind, Merged, MergeGroup, Problem, View
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.repair import Scrubber, damage_named, mend, why_damaged
 from tailbit.index.maintenance.vacuum import vacuum
+from tailbit.index.maintenance.verify import Report, verify
 from tailbit.index.query.coverage import cover
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.verification.verify import Report, verify
 from tailbit.index.write.run import run_task
 from tailbit.tables import open_table
 from tailbit.tables.model import Column

@@ -16,7 +16,7 @@ from support.drive import Drive
 from support.tables import index_of
 from tailbit.checkpoints.recovery import Verdict
 from tailbit.errors import ColumnTypeError, NoIndexError, UnknownColumnError, UsageError
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index import BITMAP_INDEX
 from tailbit.index.store.state import statistics_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings

@@ -18,7 +18,7 @@ from support.drive import Drive
 from support.key_places import joined, located
 from support.tables import flipped_pages, index_files
 from tailbit.errors import IndexNameTakenError, StatementError
-from tailbit.index.kinds.bitmap_index import kind
+from tailbit.index.kinds import bitmap_index
 from tailbit.index.kinds.settings import PACKED_FORMAT, PAGED_FORMAT
 from tailbit.index.maintenance import definitions
 from tailbit.index.postings import postings, segment
@@ -221,7 +221,7 @@ def test_an_older_index_keeps_uuids_as_texts_until_it_has_the_newer_format(
 ) -> None:
     path = str(tmp_path / "t")
     with monkeypatch.context() as older:
-        older.setattr(kind, "is_textual", lambda _: False)
+        older.setattr(bitmap_index, "is_textual", lambda _: False)
         written(path, ("uuid",))
     index = tailbit.open(path)._needed()
     assert (index.state.settings.format, forms_of(path)) == (PAGED_FORMAT, {False})

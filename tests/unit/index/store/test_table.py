@@ -25,10 +25,10 @@ from tailbit.errors import (
 )
 from tailbit.index.kinds import bloom_filter as bloom_filter
 from tailbit.index.kinds.bloom_filter import BLOOM_FILTER
-from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
-from tailbit.index.kinds.column_stats.rows import directory
+from tailbit.index.kinds.column_stats import COLUMN_STATS
 from tailbit.index.kinds.schemas import FILES, KINDS, LEDGER, SETTINGS
 from tailbit.index.kinds.settings import NEWEST_FORMAT
+from tailbit.index.kinds.stats_rows import directory
 from tailbit.index.store import stored_log
 from tailbit.index.store.table import MetadataTable
 

@@ -32,8 +32,8 @@ from tailbit.streaming.config import check
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.many.states import STATES
-from tailbit.streaming.seen.server import Pages, SeenApplication
-from tailbit.streaming.seen.view import View
+from tailbit.streaming.watch.server import Pages, SeenApplication
+from tailbit.streaming.watch.view import View
 from tailbit.tables.storage import open_storage
 from tailbit.upkeep import doctor
 from tailbit.upkeep.machine import Finding, State

@@ -13,9 +13,9 @@ import pytest
 from support.waiting import wait_until
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.config.model import TableEntry
-from tailbit.streaming.life.processes import sees_cpu_time
-from tailbit.streaming.life.thread_pool import Job
 from tailbit.streaming.many.member import Member, TableLife
+from tailbit.streaming.watch.processes import sees_cpu_time
+from tailbit.streaming.watch.thread_pool import Job
 
 pytestmark = pytest.mark.skipif(not sees_cpu_time(), reason="no /proc: the CPU time of processes is not seen")
 

@@ -14,7 +14,7 @@ from support.delta_builder import Action, DeltaBuilder
 from support.scans import positions, scanned, scans_of
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.index.predicate.tree import Constant
-from tailbit.index.scanning import scan as scanning
+from tailbit.index.query import scan as scanning
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet import value_search as finding
 from tailbit.tables.parquet.condition import Numbers, Test

@@ -1,1 +1,0 @@
-"""Counts by key become facets, extremes, sums, histograms and transitions."""

@@ -1,0 +1,525 @@
+"""Bounds of conditions from column statistics: row groups where one may be or surely is TRUE.
+
+Reader of column statistics: which units (row groups) a data file has, and the bounds of a column in them.
+Units of all index files are numbered together, in the order of `footers`; a data file that several index
+files describe counts once. A question reads the directory of each index file once, and then only the row
+groups of the columns that the question names.
+
+Example: a row space of two files, `a` of two row groups and `b` of one, and the condition `k > 60`.
+
+    position       0         100       200       300
+    row group      a 0       a 1       b 0
+    k from, to     3, 50     40, 90    70, 99    no row of b is NULL
+    may be TRUE              x         x
+    surely TRUE                        x
+
+A file without statistics may match anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import field, fields
+from threading import Lock
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.once import once
+from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
+from tailbit.index.evaluation.row_space import Access, SpaceView, claims
+from tailbit.index.expression.indexed_term import IndexedTerm
+from tailbit.index.index_files import open_index_file
+from tailbit.index.keys import key_type_of, widening_factor, widens
+from tailbit.index.kinds.files import RecordedPlaces
+from tailbit.index.kinds.kind import reading, stored_type
+from tailbit.index.kinds.stats_rows import united
+from tailbit.index.model import Definition
+from tailbit.index.ordered import SIGN, ordered_int
+from tailbit.index.predicate.implied import implied, implies
+from tailbit.index.predicate.pruning import ColumnBounds
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
+from tailbit.index.predicate.value_sets import Rank
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.file import ParquetFile
+from tailbit.tables.storage import Storage
+
+_STATS: Cache[tuple[str, Hashable, Hashable], Any] = Cache(share(3 / 64))
+"""Column statistics that this process has read, by root of the index, index file or files, and column.
+
+Of one index file: rows of a column, or the directory. Of all files together: cells and bounds of a column.
+"""
+
+_OPEN = 8
+"""Index files that stay open between the columns of a question: in an object store, opening is a request."""
+
+_FOOTER = 1 << 20
+"""Bytes of the end of an index file that are fetched first: the footer of 200 columns is 200 KB.
+
+A smaller file takes one request.
+"""
+
+_CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
+
+_DIRECTORY = ""
+"""Used in place of a column id for the directory of an index file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Statistics of one column per unit, as stored.
+
+    `known`: units with a row. `bounded`: units with bounds. `low`, `high`: the bounds, as int64 ranks; those
+    of texts as Arrow arrays of bytes, null where unbounded. `nulls`, `packed`: numbers of NULLs and bytes, -1
+    if unknown.
+    """
+
+    key_type: str
+    recorded: Mask
+    bounded: Mask
+    low: Longs | pa.Array
+    high: Longs | pa.Array
+    nulls: Longs
+    packed: Longs
+    exact: Mask
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all arrays."""
+        return sum(getattr(self, field_.name).nbytes for field_ in fields(self) if field_.name != "key_type")
+
+    def same(self, units: slice, other: Cells) -> bool:
+        """Return whether the statistics of `units` equal those of all units of `other`."""
+        if any(getattr(self, name)[units].tolist() != getattr(other, name).tolist() for name in _COMPARED):
+            return False
+        # Bounds are compared only where there are any: without any, their arrays have no certain type.
+        units_bounded = np.flatnonzero(other.bounded).tolist()
+        pairs = (
+            (self.low[units].tolist(), other.low.tolist()),
+            (self.high[units].tolist(), other.high.tolist()),
+        )
+        return all(own[n] == theirs[n] for own, theirs in pairs for n in units_bounded)
+
+    def hold(self, units: slice, other: Cells) -> bool:
+        """Return whether the statistics of `units` are true of the rows that `other` was computed from.
+
+        `other`: statistics of the same column or expression, whose units are those of `units` in order.
+        Recorded statistics of an expression may be wider: they cover all files with one footer, see
+        `rows.united`.
+        """
+        ours = enumerate(range(units.start, units.stop))
+        return all(
+            self.same(slice(unit, unit + 1), other._only(n)) or self._wider(unit, other, n)
+            for n, unit in ours
+        )
+
+    def _only(self, unit: int) -> Cells:
+        arrays = [getattr(self, field_.name) for field_ in fields(self) if field_.name != "key_type"]
+        return Cells(self.key_type, *(array[unit : unit + 1] for array in arrays))
+
+    def _wider(self, unit: int, other: Cells, theirs: int) -> bool:
+        """Return whether the bounds of a unit are inexact and contain those of unit `theirs` of `other`."""
+        if self.exact[unit] or not self.recorded[unit] or self.nulls[unit] not in (-1, other.nulls[theirs]):
+            return False
+        if not (self.bounded[unit] and other.bounded[theirs]):
+            return True
+        low, high = (
+            (side[unit], others[theirs]) for side, others in ((self.low, other.low), (self.high, other.high))
+        )
+        return bool(_plain(low[0]) <= _plain(low[1]) and _plain(high[0]) >= _plain(high[1]))
+
+
+def _plain(bound: Any) -> Any:
+    """Return a bound as a Python value that compares like the values of the column."""
+    return bound.as_py() if isinstance(bound, pa.Scalar) else bound
+
+
+_COMPARED = ("recorded", "bounded", "nulls", "packed", "exact")
+
+
+class ColumnStats:
+    """Column statistics of the index files `paths`. Threads may share it."""
+
+    def __init__(self, storage: Storage, paths: Iterable[str]) -> None:
+        self._storage, self.paths = storage, frozenset(paths)
+        self._root = str(storage.root)
+        self._lock, self._open = Lock(), Cache[str, ParquetFile](_OPEN, dropped=ParquetFile.close)
+
+    @property
+    def units(self) -> int:
+        """Return the number of units."""
+        return len(self.rows)
+
+    @property
+    def rows(self) -> Longs:
+        """Return the rows of each unit."""
+        return self._directory[1]
+
+    @property
+    def footers(self) -> pa.StringArray:
+        """Return the hashes of the footers of the known data files."""
+        return self._directory[0]
+
+    @property
+    def starts(self) -> Longs:
+        """Return the first unit of each known data file, and the number of units as the last item."""
+        return self._directory[2]
+
+    @property
+    def numbers(self) -> Mapping[str, Longs]:
+        """Map each index file to the numbers of its units, counted through all index files."""
+        return self._directory[3]
+
+    @once
+    def _directory(self) -> tuple[pa.StringArray, Longs, Longs, Mapping[str, Longs]]:
+        """Return `footers`, `rows`, `starts` and `numbers`, from the directories of all index files."""
+        paths = sorted(self.paths)
+        tables = [self._rows_of_file(path, _DIRECTORY) for path in paths]
+        if not tables:
+            none = np.zeros(0, dtype=np.int64)
+            return arrow_array([], pa.string()), none, np.zeros(1, dtype=np.int64), {}
+        every = pa.concat_tables(tables).combine_chunks()
+        coded = pc.dictionary_encode(every["footer"].combine_chunks())
+        codes, rows = numpy_of(coded.indices, dtype=np.int64), numpy_of(every["rows"], dtype=np.int64)
+        ends = np.cumsum([len(table) for table in tables])
+        first = np.r_[True, codes[1:] != codes[:-1]][: len(codes)]
+        first[ends[:-1][ends[:-1] < len(codes)]] = True
+        begins = np.flatnonzero(first)
+        within = np.arange(len(codes)) - np.repeat(begins, np.diff(np.r_[begins, len(codes)]))
+        counts = np.zeros(len(coded.dictionary), dtype=np.int64)
+        np.maximum.at(counts, codes, within + 1)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        common = starts[codes] + within
+        rows_of = np.zeros(int(starts[-1]), dtype=np.int64)
+        rows_of[common] = rows
+        return coded.dictionary, rows_of, starts, dict(zip(paths, np.split(common, ends[:-1]), strict=True))
+
+    def bounds(self, column: Column) -> ColumnBounds | None:
+        """Return the bounds of a column per unit; None without statistics that fit its present type.
+
+        Cost: reads the column's rows of the index files that were not read before; one sort.
+        """
+        (bounds,) = _STATS.get((self._root, self.paths, column), lambda: self._bounds(column))
+        return cast("ColumnBounds | None", bounds)
+
+    def _bounds(self, column: Column) -> tuple[tuple[ColumnBounds | None], int]:
+        bounds = self._bounds_of_cells(column)
+        return (bounds,), 1 if bounds is None else bounds.size
+
+    def _bounds_of_cells(self, column: Column) -> ColumnBounds | None:
+        cells = [stats for stats in self.cells(column.id) if widens(stats.key_type, column.type)]
+        if not cells:
+            return None
+        nulls, only = np.ones(self.units, dtype=bool), np.zeros(self.units, dtype=bool)
+        for stats in cells:
+            nulls[stats.recorded] = stats.nulls[stats.recorded] != 0
+            only[stats.recorded] = (stats.nulls == self.rows)[stats.recorded] & (
+                self.rows[stats.recorded] > 0
+            )
+        bounded = [stats for stats in cells if stats.bounded.any()]
+        if len(bounded) == 1 and isinstance(bounded[0].low, np.ndarray):
+            stats = bounded[0]
+            if stats.key_type == key_type_of(column.type):
+                assert isinstance(stats.high, np.ndarray)
+                return ColumnBounds.of_numbers(stats.low, stats.high, stats.bounded, nulls, only)
+        low, high = list[Rank | None]([None] * self.units), list[Rank | None]([None] * self.units)
+        for stats in bounded:
+            for unit, least, most in _ranks(stats, key_type_of(column.type)):
+                low[unit], high[unit] = least, most
+        return ColumnBounds.of_ranks(low, high, nulls, only)
+
+    def nothing_stated(self, term: Column) -> Mask:
+        """Return, per unit, whether no statistics of an expression are known; it may raise in such a unit."""
+        stated = [stats.bounded | (stats.nulls >= 0) for stats in self.cells(term.id)]
+        return ~np.logical_or.reduce(stated) if stated else np.ones(self.units, dtype=bool)
+
+    def cells(self, column_id: str) -> list[Cells]:
+        """Return the stored statistics of a column, for each key type that it had."""
+        cells: list[Cells] = _STATS.get(
+            (self._root, self.paths, column_id), lambda: self._read_cells(column_id)
+        )
+        return cells
+
+    def _read_cells(self, column_id: str) -> tuple[list[Cells], int]:
+        tables = [
+            table.set_column(2, "unit", arrow_array(common[numpy_of(table["unit"], dtype=np.int64)]))
+            for path, common in self.numbers.items()
+            if len(table := self._rows_of_file(path, column_id))
+        ]
+        if not tables:
+            return [], 1
+        every = pa.concat_tables(tables).combine_chunks()
+        key_types, distinct = pc.unique(every["key_type"]).to_pylist(), united(every)
+        cells = [cells_of(distinct, key_type, self.units) for key_type in key_types]
+        return cells, sum(stats.nbytes for stats in cells)
+
+    def _rows_of_file(self, path: str, column_id: str) -> pa.Table:
+        rows: pa.Table = _STATS.get((self._root, path, column_id), lambda: self._read(path, column_id))
+        return rows
+
+    def _read(self, path: str, column_id: str) -> tuple[pa.Table, int]:
+        """Read the rows of one column, or the directory, of an index file."""
+        with self._lock, reading(path):
+            file = self._open.get(path, lambda: (open_index_file(self._storage, path, _FOOTER), 1))
+            groups = _groups(file, column_id)
+            names = _CELLS if column_id else ("column", "footer", "rows")
+            rows = file.read_row_groups(groups, columns=names)
+        column = rows["column"]
+        of_column = pc.equal(column, arrow_scalar(column_id)) if column_id else pc.is_null(column)
+        rows = pc.filter(rows, of_column)
+        return rows, rows.nbytes
+
+
+def _groups(file: ParquetFile, column_id: str) -> list[int]:
+    """Return the row groups that may hold a column, or the directory."""
+    out = []
+    for group in range(file.metadata.num_row_groups):
+        stated = file.metadata.row_group(group).column(0).statistics
+        if stated is None or not stated.has_null_count:
+            out.append(group)
+        elif not column_id:
+            out += [group] * (stated.null_count > 0)
+        elif stated.has_min_max and stated.min <= column_id <= stated.max:
+            out.append(group)
+    return out
+
+
+def cells_of(every: pa.Table, key_type: str, units: int) -> Cells:
+    """Return the statistics of a column from its rows of one key type."""
+    of_type = pc.filter(every, pc.equal(every["key_type"], arrow_scalar(key_type))).combine_chunks()
+    unit_numbers = numpy_of(of_type["unit"], dtype=np.int64)
+    recorded, bounded = np.zeros(units, dtype=bool), np.zeros(units, dtype=bool)
+    textual = of_type["low_text"].null_count < len(of_type)
+    names = ("low_text", "high_text") if textual else ("low", "high")
+    recorded[unit_numbers], bounded[unit_numbers] = True, numpy_of(pc.is_valid(of_type[names[0]]), dtype=bool)
+    low, high = (_spread(of_type[name], unit_numbers, units) for name in names)
+    exact = np.zeros(units, dtype=bool)
+    exact[unit_numbers] = numpy_of(filled(of_type["exact"], False), dtype=bool)
+    nulls, packed = (np.full(units, -1, dtype=np.int64) for _ in range(2))
+    nulls[unit_numbers] = numpy_of(filled(of_type["nulls"], -1), dtype=np.int64)
+    packed[unit_numbers] = numpy_of(filled(of_type["bytes"], -1), dtype=np.int64)
+    return Cells(key_type, recorded, bounded, low, high, nulls, packed, exact)
+
+
+def _spread(values: pa.ChunkedArray, unit_numbers: Longs, units: int) -> Longs | pa.Array:
+    """Return an array with a value for each of `units` units: `values[i]` at place `at[i]`.
+
+    Units without a value hold 0, or null in an array of texts.
+    """
+    whole = values.combine_chunks()
+    if pa.types.is_binary(whole.type):
+        indexes = np.full(units, len(whole), dtype=np.int64)
+        indexes[unit_numbers] = np.arange(len(whole))
+        return pc.take(pa.concat_arrays([whole, pa.nulls(1, whole.type)]), arrow_array(indexes))
+    out = np.zeros(units, dtype=np.int64)
+    out[unit_numbers] = numpy_of(filled(whole, 0), dtype=np.int64)
+    return out
+
+
+def _ranks(cells: Cells, key_type: str) -> Iterator[tuple[int, Rank, Rank]]:
+    """Yield (unit, low rank, high rank) of the bounded units, with ranks of the wider type `key_type`."""
+    bounded_units = np.flatnonzero(cells.bounded)
+    if isinstance(cells.low, np.ndarray) and isinstance(cells.high, np.ndarray):
+        factor = 1 if key_type == "double" else widening_factor(cells.key_type, key_type)
+        sides = [side[bounded_units].tolist() for side in (cells.low, cells.high)]
+        low, high = ([_widened(value, factor, key_type) for value in side] for side in sides)
+    else:
+        low, high = (
+            pc.take(side, arrow_array(bounded_units)).to_pylist() for side in (cells.low, cells.high)
+        )
+    yield from zip(bounded_units.tolist(), low, high, strict=True)
+
+
+def _widened(value: int, factor: int, key_type: str) -> int:
+    return ordered_int(float(value), key_type) if key_type == "double" else value * factor
+
+
+_LEAVES = 64
+"""Number of conditions whose row groups are kept."""
+
+
+class Placed(NamedTuple):
+    """The row groups of a row space that have statistics, and the positions of all other rows (`unknown`).
+
+    `units`: number of each row group in the statistics. `files`: index of its file in the row space. `bases`,
+    `rows`: its first position in the row space, and its row count.
+    """
+
+    units: Longs
+    files: Longs
+    bases: Longs
+    rows: Longs
+    unknown: BitMap
+
+
+@dataclass(eq=False)
+class StatsOfClaims:
+    """Column statistics, placed in the row spaces of one state of an index. Threads may share it."""
+
+    stats: ColumnStats
+    recorded_files: RecordedPlaces
+    _placed: dict[SpaceView, Placed] = field(default_factory=dict)
+    _judged: Cache[Leaf, tuple[Mask, Mask]] = field(default_factory=lambda: Cache(_LEAVES))
+
+    def judged(self, node: Node) -> tuple[Mask, Mask]:
+        """Return, per unit, whether a condition may be TRUE for a row, and whether it surely is for all."""
+        if isinstance(node, Leaf):
+            return self._judged.get(node, lambda: (self._judge(node), 1))
+        if isinstance(node, Constant):
+            every = np.full(self.stats.units, node.value is True)
+            return every, every
+        if not isinstance(node, (And, Or)):
+            return self._nothing_known
+        verdicts = [self.judged(child) for child in node.children]
+        joined = np.logical_and if isinstance(node, And) else np.logical_or
+        return joined.reduce([may for may, _ in verdicts]), joined.reduce([surely for _, surely in verdicts])
+
+    def _judge(self, leaf: Leaf) -> tuple[Mask, Mask]:
+        bounds = self.stats.bounds(leaf.column)
+        return self._nothing_known if bounds is None else (bounds.can_match(leaf), bounds.all_match(leaf))
+
+    @once
+    def _nothing_known(self) -> tuple[Mask, Mask]:
+        return np.ones(self.stats.units, dtype=bool), np.zeros(self.stats.units, dtype=bool)
+
+    def bounds(self, judged: tuple[Mask, Mask], space: SpaceView) -> Bounds:
+        """Return the rows of the row groups that may match, and of those that surely do."""
+        placed = self.placed(space)
+        may, surely = (mask[placed.units] for mask in judged)
+        sure = claims(placed.bases[surely], placed.rows[surely])
+        if may.all():
+            return Bounds.between(sure & space.visible, space.visible)
+        maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
+        return Bounds.between(sure & space.visible, maybe & space.visible)
+
+    def placed(self, space: SpaceView) -> Placed:
+        """Return where the row groups of a row space's files lie. Cost: once per row space, vectorised."""
+        placed = self._placed.get(space)
+        if placed is None:
+            placed = self._placed[space] = self._place(space)
+        return placed
+
+    def _place(self, space: SpaceView) -> Placed:
+        files = self._files_at(space)
+        counts = np.zeros(len(files), dtype=np.int64)
+        counts[files >= 0] = np.diff(self.stats.starts)[files[files >= 0]]
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        units = np.repeat(self.stats.starts[files], counts) + np.arange(len(first)) - first
+        rows = self.stats.rows[units]
+        before = np.cumsum(rows) - rows
+        bases = np.repeat(space.bases, counts) + before - before[first]
+        unknown = counts == 0
+        files = np.repeat(np.arange(len(files)), counts)
+        return Placed(units, files, bases, rows, claims(space.bases[unknown], space.rows[unknown]))
+
+    def stated(self, column: Column, space: SpaceView) -> Stated | None:
+        """Return extremes and NULLs of a column per file; None without statistics of its present key type."""
+        key_type = stored_type(column)
+        cells = next((cells for cells in self.stats.cells(column.id) if cells.key_type == key_type), None)
+        if cells is None:
+            return None
+        placed, every = self.placed(space), len(space.files)
+        tight = space.hidden_ids == ""
+        low, high = np.full(every, SIGN - 1, dtype=np.int64), np.full(every, -SIGN, dtype=np.int64)
+        bounded, whole = np.zeros(every, dtype=bool), np.zeros(every, dtype=bool)
+        whole[placed.files] = True
+        ends = cells.bounded[placed.units]
+        bounded[placed.files[ends]] = True
+        if isinstance(cells.low, np.ndarray) and isinstance(cells.high, np.ndarray):
+            np.minimum.at(low, placed.files[ends], cells.low[placed.units[ends]])
+            np.maximum.at(high, placed.files[ends], cells.high[placed.units[ends]])
+        else:
+            bounded[:] = False
+        some_nulls = cells.nulls[placed.units]
+        nulls = np.zeros(every, dtype=np.int64)
+        np.add.at(nulls, placed.files, np.maximum(some_nulls, 0))
+        open_ = np.zeros(every, dtype=bool)
+        open_[placed.files[~ends & (some_nulls != placed.rows)]] = True
+        inexact = np.zeros(every, dtype=bool)
+        inexact[placed.files[~cells.exact[placed.units]]] = True
+        empty = space.rows == 0
+        unknown = ~whole & ~empty
+        unknown[placed.files[some_nulls < 0]] = True
+        return Stated(
+            low,
+            high,
+            bounded & ~open_ & whole,
+            np.asarray(tight & ~inexact & ~open_ & (whole | empty), dtype=bool),
+            np.where(np.asarray(tight & ~unknown, dtype=bool), nulls, -1),
+        )
+
+    def _files_at(self, space: SpaceView) -> Longs:
+        """Return the number in `stats.footers` of each file of a row space; -1 if it has no statistics."""
+        rows = self.recorded_files.rows_at(space)
+        return np.where(rows >= 0, self._numbers[rows], -1) if len(self._numbers) else rows
+
+    @once
+    def _numbers(self) -> Longs:
+        """Return, per recorded file, the number of its footer in `stats.footers`, or -1."""
+        footers = self.recorded_files.recorded["footer"]
+        return numpy_of(filled(pc.index_in(footers, value_set=self.stats.footers), -1), np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class StatsAccess(Access):
+    """The column statistics of one definition; `columns`: ids of its columns, None for all."""
+
+    definition: Definition
+    of_claims: StatsOfClaims
+    columns: frozenset[str] | None
+
+    def serves(self, node: Node) -> bool:
+        """Return whether a condition is on one column of the definition."""
+        if not isinstance(node, Leaf) or node.column.partition:
+            return False
+        return self.columns is None or node.column.id in self.columns
+
+    def stated(self, column: Column, space: SpaceView) -> Stated | None:
+        """Return extremes and NULLs of a column of the definition in the files of a row space."""
+        is_covered = self.columns is None or column.id in self.columns
+        return self.of_claims.stated(column, space) if is_covered and not column.partition else None
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return the row groups where a condition may be and surely is TRUE."""
+        return self.of_claims.bounds(self.of_claims.judged(node), space)
+
+
+@dataclass(frozen=True, eq=False)
+class TermStatsAccess(Access):
+    """The statistics of an expression of one definition, asked through the columns that it reads."""
+
+    definition: Definition
+    of_claims: StatsOfClaims
+    term: IndexedTerm
+
+    def serves(self, node: Node) -> bool:
+        """Return whether a condition restricts the term; an AND counts only for a term of several columns."""
+        return implies(node, self.term)
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return the row groups where a condition may be and surely is TRUE.
+
+        A row group in which the term raises may match, whatever the condition implies for values of the term;
+        so may any row of a file for which the definition is not built, even if another file with an equal
+        footer has statistics.
+        """
+        shown = implied(node, self.term)
+        if shown is None:
+            return Bounds.between(EMPTY, space.visible)
+        may, surely = self.of_claims.judged(shown.maybe)
+        if not shown.exact:
+            surely = self.of_claims.judged(shown.sure or Constant(False))[1]
+        open_ = self.of_claims.stats.nothing_stated(self.term)
+        bounds = self.of_claims.bounds((may | open_, surely & ~open_), space)
+        lacking = np.array([self.definition.id not in built for built in space.column_sets])[space.posted]
+        if not lacking.any():
+            return bounds
+        unknown = claims(space.bases[lacking], space.rows[lacking]) & space.visible
+        return Bounds.between(bounds.sure - unknown, bounds.maybe | unknown)

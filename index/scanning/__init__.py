@@ -1,1 +1,0 @@
-"""Data files are scanned for the rows where a predicate is TRUE."""

@@ -1,1 +1,0 @@
-"""An application is seen from outside: metrics for Prometheus, health, and the states of its tables."""

@@ -1,1 +1,0 @@
-"""Time zones by Java's rules: conversions between local times and instants, single and as arrays."""

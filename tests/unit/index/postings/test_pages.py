@@ -1,0 +1,60 @@
+"""Whether a row group is decoded whole or by page, by what lookups have cost so far."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+import tailbit
+from support.tables import index_files
+from tailbit.index.postings.layout import PAGE_ROWS
+from tailbit.index.postings.pages import Group
+
+PAGES = 40
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("places") / "t")
+    write_deltalake(path, pa.table({"id": pa.array(range(PAGES * PAGE_ROWS))}))
+    tailbit.sql(f"CREATE INDEX k ON '{path}' USING record_key (id)")
+    return path
+
+
+@pytest.fixture
+def group(path: str) -> Group:
+    (file,) = index_files(path, "bitmap_index")
+    return Group(pq.read_metadata(file).row_group(0), "integer")
+
+
+def test_a_lookup_in_many_pages_decodes_the_row_group_whole(group: Group) -> None:
+    assert not group.pays_whole(PAGES // 2, False)
+    assert group.pays_whole(PAGES // 2 + 1, False)
+
+
+def test_many_lookups_decode_a_row_group_whole_and_seldom_again_if_the_cache_does_not_keep_it(
+    group: Group,
+) -> None:
+    whole = [lookup for lookup in range(200) if group.pays_whole(1, True)]
+    assert whole == [11, 33, 75, 157]
+
+
+def test_lookups_of_few_keys_go_by_page_if_the_cache_has_no_room_for_row_groups(group: Group) -> None:
+    assert not any(group.pays_whole(1, False) for _ in range(200))
+
+
+def test_the_second_lookup_of_several_pages_decodes_the_row_group(group: Group) -> None:
+    assert [group.pays_whole(pages, True) for pages in (3, 1, 3, 3)] == [False, False, True, False]
+
+
+def test_lookups_of_several_pages_go_by_page_if_the_cache_has_no_room_for_row_groups(group: Group) -> None:
+    assert not any(group.pays_whole(3, False) for _ in range(9))
+
+
+def test_positions_of_keys_are_found_by_page_and_by_row_group_with_one_answer(path: str) -> None:
+    opened = tailbit.open(path)
+    for _ in range(15):
+        found = opened.locate([7, 8_000, -1], on="id")
+        assert found["position"].to_pylist() == [7, 8_000, None]

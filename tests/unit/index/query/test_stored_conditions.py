@@ -1,0 +1,148 @@
+"""What of a predicate can be asked of stored values, and what is left over."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pyarrow as pa
+import pytest
+
+from support.function_cells import schema
+from tailbit.index.predicate.tree import Node, columns_of
+from tailbit.index.query.stored_conditions import condition_of
+from tailbit.index.sql.bind import bind
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.parquet.condition import (
+    AllOf,
+    Condition,
+    Floats,
+    Numbers,
+    Test,
+    Texts,
+    TextSearch,
+    each_test,
+)
+
+TINY = 5e-324
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+
+
+def asked(text: str) -> tuple[Condition | bool | None, Node | None]:
+    return condition_of(bind(text, schema()), {})
+
+
+def alone(text: str) -> Test:
+    found, rest = asked(text)
+    assert isinstance(found, Test)
+    assert rest is None
+    return found
+
+
+def left(text: str) -> tuple[int, list[str]]:
+    """How many tests there are of the parts that can be asked, and the columns of what is left over."""
+    found, rest = asked(text)
+    tests = [] if found is None or isinstance(found, bool) else each_test(found)
+    return len(tests), [] if rest is None else [column.label for column in columns_of(rest)]
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges"),
+    [
+        ("l > 5", [(6, MOST)]),
+        ("l >= 9223372036854775807", [(MOST, MOST)]),
+        ("l < -9223372036854775808", []),
+        ("b = 300", [(300, 300)]),
+        ("i IN (1, 7, 3)", [(1, 1), (3, 3), (7, 7)]),
+        ("p > 1.505", [(151, MOST)]),
+        ("p >= 1.5", [(150, MOST)]),
+        ("p < 1.505", [(LEAST, 150)]),
+        ("p = 1.505", []),
+        ("dt = DATE'1970-01-02'", [(1, 1)]),
+        ("bo", [(1, 1)]),
+    ],
+)
+def test_whole_numbers_are_asked_for_in_closed_ranges(text: str, ranges: list[tuple[int, int]]) -> None:
+    found = alone(text)
+    assert found.stored == Numbers(ranges)
+    assert not found.complement
+    assert not found.nulls
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges", "nan"),
+    [
+        ("d > 0D", [(TINY, math.inf)], True),
+        ("d < -0.0D", [(-math.inf, -TINY)], False),
+        ("d = 0D", [(0.0, 0.0)], False),
+        ("d > -4.9e-324D", [(0.0, math.inf)], True),
+        ("d = CAST('NaN' AS DOUBLE)", [], True),
+        ("d < CAST('NaN' AS DOUBLE)", [(-math.inf, math.inf)], False),
+        ("d > CAST('Infinity' AS DOUBLE)", [], True),
+    ],
+)
+def test_nan_is_the_greatest_number_and_there_is_one_zero(
+    text: str, ranges: list[tuple[float, float]], nan: bool
+) -> None:
+    assert alone(text).stored == Floats(ranges, nan)
+
+
+def test_null_passes_where_the_predicate_says_so() -> None:
+    assert alone("l <=> NULL").nulls
+    assert alone("(l = 5) IS NOT TRUE").nulls
+    found = alone("NOT (s = 'a')")
+    assert (found.stored, found.complement, found.nulls) == (Texts([(b"a", True, b"a", True)]), True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("s LIKE '%c'", TextSearch(end=b"c")),
+        ("s LIKE 'a%c'", TextSearch(b"a", b"c")),
+        ("s LIKE '%ä/%%' ESCAPE '/'", TextSearch(middle="ä%".encode())),
+        ("contains(s, '')", TextSearch()),
+        ("endswith(s, 'c')", TextSearch(end=b"c")),
+        ("s LIKE '%_c'", None),
+        ("s LIKE '%a%c'", None),
+        ("startswith(s, NULL)", None),
+        ("upper(s) LIKE '%C'", None),
+    ],
+)
+def test_a_pattern_is_asked_of_stored_texts_where_it_says_how_they_begin_and_end(
+    text: str, part: TextSearch | None
+) -> None:
+    found, _ = asked(text)
+    assert (found.stored if isinstance(found, Test) else None) == part
+
+
+def test_a_condition_that_raises_for_a_value_tells_nothing_of_any() -> None:
+    found = alone("10 / i > 1")
+    assert found.passes(pa.array([1, None, 20], pa.int32())).tolist() == [True, False, False]  # type: ignore[union-attr]
+    assert found.passes(pa.array([1, 0], pa.int32())) is None
+
+
+def test_under_an_and_what_cannot_be_asked_is_left_over() -> None:
+    assert left("l = 5 AND i + l > 3 AND s = 'a'") == (2, ["i", "l"])
+    assert left("l = 5 OR i + l > 3") == (0, ["l", "i"])
+    assert left("i + l > 3") == (0, ["i", "l"])
+
+
+def test_a_part_of_too_many_tests_leaves_room_for_the_others() -> None:
+    many = " OR ".join(f"(i = {n} AND s = 'v{n}')" for n in range(40))
+    assert left(many)[0] == 0
+    assert left(f"({many}) AND l = 5") == (1, ["i", "s"])
+
+
+def test_partition_values_decide_or_leave_out_their_parts() -> None:
+    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("p", "k")]
+    table = parse_schema(json.dumps({"type": "struct", "fields": fields}), ["p"], {}, "")
+
+    def found(text: str, value: str | None) -> Condition | bool | None:
+        return condition_of(bind(text, table), {"p": value})[0]
+
+    assert found("p = 1 AND k = 5", "2") is False
+    assert found("p = 1 OR k = 5", "1") is True
+    assert isinstance(found("p = 1 AND k = 5", "1"), Test)
+    assert isinstance(found("p IS NULL AND k = 5", None), Test)
+    assert isinstance(found("(p = 1 OR k = 5) AND (p = 2 OR k < 9)", None), AllOf)
+    assert found("10 / p > 1", "0") is None
