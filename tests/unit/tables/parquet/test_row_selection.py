@@ -29,7 +29,7 @@ def _masked(folder: Path, columns: list[Column], at: list[int]) -> dict[str, pa.
     storage = LocalStorage(str(folder))
     layout = open_layout(storage, "f.parquet")
     wanted = np.array(at, dtype=np.uint64)
-    groups = [(its.number, its.wanted) for its in planned(layout, "f.parquet", columns, wanted)[1]]
+    groups = [(its.number, its.rows_wanted) for its in planned(layout, "f.parquet", columns, wanted)[1]]
     return read_masked(storage, [FileRows(layout, "f.parquet", groups)], columns)[0]
 
 
