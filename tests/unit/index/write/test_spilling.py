@@ -204,7 +204,7 @@ def chunk(at):
     texts = [f"{n * 0x9E3779B97F4A7C15 % (1 << 64):0200x}" for n in range(at, at + 20_000)]
     return pa.chunked_array([pa.array(texts)])
 chunk(0)
-before, coding = peak(), SpillingCoding(pa.string(), "string", held=8 << 20)
+before, coding = peak(), SpillingCoding(pa.string(), "string", held_bytes=8 << 20)
 for at in range(0, 1_000_000, 20_000):
     coding.add(at, chunk(at))
 keys = coding.finish().keys
