@@ -236,10 +236,10 @@ def _merged(coded_columns: Sequence[Coded], column: Column, key_type: str) -> tu
     if coded_columns and many and all(of.segments for of in coded_columns):
         segments = [segment for of in coded_columns for segment in of.segments]
         dictionary = of_segments(segments, column.id, key_type)
-        places = iter(dictionary.codes)
+        segment_codes = iter(dictionary.codes)
         codes = []
         for of in coded_columns:
-            own = [next(places) for _ in of.segments]
+            own = [next(segment_codes) for _ in of.segments]
             codes.append((own[0] if len(own) == 1 else np.concatenate(own))[of.codes])
         return dictionary, codes
     used = [of.of_used() for of in coded_columns]

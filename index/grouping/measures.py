@@ -406,8 +406,8 @@ class Aggregates:
     def add(self, other: Aggregates) -> None:
         """Add aggregates of other rows, by the same columns."""
         numbers = self.groups.join(other.groups) if self.groups.columns else [0]
-        for mine, theirs in zip(self.columns, other.columns, strict=True):
-            mine.join(theirs, numbers)
+        for own, theirs in zip(self.columns, other.columns, strict=True):
+            own.join(theirs, numbers)
 
     def of_all(self, measure: Measure) -> Any:
         """Return an aggregate of all rows; None if there is no value that is not NULL.
