@@ -403,8 +403,17 @@ class Aggregates:
     groups: _Groups
     columns: Sequence[_Column]
 
+    @classmethod
+    def none(cls, by: Sequence[Column], measures: Sequence[Measure]) -> Aggregates:
+        """Return the aggregates of no rows.
+
+        Raises:
+            ColumnTypeError: a sum or an average of a column that is not numeric.
+        """
+        return cls(_Groups(by), _columns(measures))
+
     def add(self, other: Aggregates) -> None:
-        """Add aggregates of other rows, by the same columns."""
+        """Add aggregates of other rows, by the same columns; `other` may come from another process."""
         numbers = self.groups.join(other.groups) if self.groups.columns else [0]
         for own, theirs in zip(self.columns, other.columns, strict=True):
             own.join(theirs, numbers)
@@ -450,8 +459,8 @@ def aggregated(
     Raises:
         ColumnTypeError: a sum or an average of a column that is not numeric, or a column without keys.
     """
-    columns = _columns(measures)
-    groups, spaces = _Groups(by), selection.coverage.spaces
+    aggregates = Aggregates.none(by, measures)
+    columns, groups, spaces = aggregates.columns, aggregates.groups, selection.coverage.spaces
     if not by:
         for of in columns:
             if is_counted(spaces, of.column):
@@ -462,7 +471,7 @@ def aggregated(
         _counted(selection, recorded, by, columns, groups)
     else:
         _read(Rows.of(selection), by, columns, groups)
-    return Aggregates(groups, columns)
+    return aggregates
 
 
 @dataclass(frozen=True)

@@ -180,10 +180,10 @@ class SparkAnswer(Analysis):
     def _aggregated(self, by: Sequence[Column], measures: Sequence[Measure]) -> Aggregates:
         columns = [*by, *(measure.column for measure in measures)]
         question = partial(aggregated, by=by, measures=measures)
-        first, *others = self._evaluated(question, "aggregate columns", columns)
-        for other in others:
-            first.add(other)
-        return first
+        total = Aggregates.none(by, measures)
+        for of_portion in self._evaluated(question, "aggregate columns", columns):
+            total.add(of_portion)
+        return total
 
     def _divided(self, columns: Sequence[Column], every: bool = False) -> tuple[list[Portion] | None, int]:
         """Return the portions for a job, None if the driver answers by itself; and the bytes to be read.

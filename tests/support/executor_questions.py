@@ -60,6 +60,7 @@ def told(answer: Any) -> list[Any]:
         answer.facets("s"),
         answer.facets("day", "s"),
         answer.facets("s", sum="k", max="x", min="day"),
+        answer.facets("x", sum="k", avg="x"),
         answer.facets("upper(s)"),
         answer.top("x", 3),
         answer.distinct("s"),

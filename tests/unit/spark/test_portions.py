@@ -18,6 +18,7 @@ from tailbit.api import IndexedTable
 from tailbit.errors import RequirementError, UnusableStorageError
 from tailbit.index.grouping.facets import count_groups
 from tailbit.index.grouping.grouping import sum_of_groups
+from tailbit.index.grouping.measures import Aggregates, Measure, aggregated
 from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.query.explain import Account, explain
 from tailbit.spark.portions import Division, Portion, packed, unpacked
@@ -88,6 +89,19 @@ def test_explanations_of_portions_add_up_to_that_of_the_answer(table: IndexedTab
         judged = {**explain(answer._selection, 4, [Account.of(answer._selection)]), "took_ms": 0}
         ours = {**explain(answer._selection, 4, accounts), "took_ms": 0, "bytes_touched": 0}
         assert ours == {**judged, "bytes_touched": 0}
+
+
+def test_aggregates_of_portions_add_up_to_those_of_the_selection(table: IndexedTable) -> None:
+    answer = table.where("k < 70")
+    for names in ([], ["x"], ["x", "s"]):
+        by = answer._keys(*names)
+        measures = [Measure("sum", answer._key("k")), Measure("max", answer._key("x"))]
+        total = Aggregates.none(by, measures)
+        for portion in portions(table, answer):
+            sums = aggregated(portion.division().selection, by, measures)
+            total.add(pickle.loads(pickle.dumps(sums)))
+        expected = aggregated(answer._selection, by, measures)
+        assert repr(total.by_group(measures)) == repr(expected.by_group(measures)), names
 
 
 def test_portions_leave_out_the_rows_that_deletion_vectors_hide(tmp_path: Path) -> None:
