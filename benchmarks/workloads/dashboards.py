@@ -60,7 +60,6 @@ STATEMENTS = {
     "last 20 of a customer range": "SELECT id, day, price FROM sales WHERE customer < 50000"
     " ORDER BY day DESC, id LIMIT 20",
     "first 10 by customer": "SELECT * FROM sales ORDER BY customer, id LIMIT 10",
-    "price of the last part": "SELECT max_by(price, part) FROM sales",
     "rows of the last customer": "SELECT * FROM sales WHERE customer = (SELECT max(customer) FROM sales)",
     "star, all": "SELECT c.region, count(*) FROM sales s JOIN customers c ON s.customer = c.customer"
     " GROUP BY 1",

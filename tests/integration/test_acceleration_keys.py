@@ -50,6 +50,10 @@ TOLD = {
     "year(d) + n, count(*)": "WHERE n = 3 GROUP BY year(d) + n",
     "coalesce(mode, 'none'), count(*)": "WHERE year(d) = 2020 GROUP BY 1",
     "count(n), count(*), max(s + n)": "WHERE d > DATE'2020-03-03'",
+    "mode, s, count(*), grouping_id(), sum(n)": "GROUP BY ROLLUP(mode, s)",
+    "year(d), mode, count(n), max(n), grouping(mode)": "GROUP BY CUBE(year(d), mode) HAVING count(*) > 9",
+    "s, n % 3, count(*), sum(s), count(DISTINCT n)": "WHERE part < 2 GROUP BY GROUPING SETS ((s), (n % 3))",
+    "mode, count(DISTINCT n), count(DISTINCT s), count(*)": "GROUP BY mode",
 }
 
 
@@ -61,6 +65,13 @@ def test_an_aggregate_over_keys_is_told_without_a_row(
     assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
     (scan,) = accelerated.last()
     assert scan.served in ("groups", "counts"), scan
+
+
+def test_few_rows_are_grouped_more_than_once(accelerated: Acceleration, path: str) -> None:
+    where = "WHERE n = 3 AND mode = 'Mode 1'"
+    statement = f"SELECT s, part, max(x), count(*) FROM delta.`{path}` {where} GROUP BY CUBE(s, part)"
+    assert rows_of(accelerated._spark, statement) == rows_of(accelerated._spark, statement, enabled=False)
+    assert [scan.served for scan in accelerated.last()] == ["rows"]
 
 
 LEFT = {

@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
@@ -30,6 +31,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.ShortType;
 import scala.Option;
+import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -49,7 +51,8 @@ final class KeyCounts {
   static LogicalPlan folded(Aggregate aggregate, Scan scan, Question question) throws Declined {
     KeyCounts keys = new KeyCounts();
     List<NamedExpression> shown = new ArrayList<>(scan.shown());
-    shown.removeIf(column -> !aggregate.references().contains(column.toAttribute()));
+    LogicalPlan reader = aggregate.child() instanceof Expand expand ? expand : aggregate;
+    shown.removeIf(column -> !reader.references().contains(column.toAttribute()));
     List<Attribute> columns = new ArrayList<>(CollectionConverters.asJava(scan.relation().output()));
     columns.removeIf(column -> shown.stream().noneMatch(read -> ((Expression) read).references().contains(column)));
     var weighted = new NodeChange<Expression>(keys::replacement);
@@ -71,7 +74,22 @@ final class KeyCounts {
     LogicalPlan read = new Project(IndexedAnswer.seq(shown), IndexedAnswer.relation(scan, columns, rows));
     // One task adds keys up, and exchanges none.
     LogicalPlan together = new Repartition(1, false, read);
-    return changed.withNewChildren(IndexedAnswer.seq(List.of(together)));
+    LogicalPlan child = reader instanceof Expand expand ? keys.expanded(expand, together) : together;
+    return changed.withNewChildren(IndexedAnswer.seq(List.of(child)));
+  }
+
+  /** Returns keys as often as ROLLUP and the like have the rows, each time with their numbers of rows. */
+  private LogicalPlan expanded(Expand expand, LogicalPlan keys) {
+    List<Seq<Expression>> projections = new ArrayList<>();
+    for (Seq<Expression> projection : CollectionConverters.asJava(expand.projections())) {
+      projections.add(withCount(projection));
+    }
+    return new Expand(IndexedAnswer.seq(projections), withCount(expand.output()), keys);
+  }
+
+  @SuppressWarnings({"unchecked", "rawtypes"})
+  private <T> Seq<T> withCount(Seq<T> items) {
+    return (Seq<T>) ((Seq) items).appended(count);
   }
 
   /** Returns an aggregate weighed by the number of rows of a key, or null for what stays as it is. */

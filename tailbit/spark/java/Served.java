@@ -1,9 +1,7 @@
 package io.tailbit.spark;
 
-import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** What both rules put in the place of a scan: an aggregate's rows, or those that the filters leave. */
 final class Served {
@@ -27,8 +25,7 @@ final class Served {
   /** Returns a plan over the few rows that the filters leave. */
   static LogicalPlan rows(LogicalPlan plan, Scan scan, Question question) throws Declined {
     LogicalPlan rows = Rows.served(scan, question);
-    return plan instanceof Aggregate
-        ? plan.withNewChildren(CollectionConverters.asScala(List.of(rows)).toList())
-        : rows;
+    LogicalPlan scanned = Targets.scanned(plan);
+    return plan.transformDown(new NodeChange<LogicalPlan>(node -> node == scanned ? rows : null));
   }
 }

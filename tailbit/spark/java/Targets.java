@@ -7,6 +7,7 @@ import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.jdk.javaapi.CollectionConverters;
@@ -68,7 +69,13 @@ final class Targets {
 
   /** Returns the scan below a node that filters or aggregates it, or null. */
   private static Scan below(LogicalPlan node, Kind kind) {
-    return kind.below(node instanceof Aggregate aggregate ? aggregate.child() : node);
+    return kind.below(scanned(node));
+  }
+
+  /** Returns what a node aggregates, perhaps several times as ROLLUP and CUBE do, or the node itself. */
+  static LogicalPlan scanned(LogicalPlan node) {
+    LogicalPlan below = node instanceof Aggregate aggregate ? aggregate.child() : node;
+    return below != node && below instanceof Expand expand ? expand.child() : below;
   }
 
   /** Returns the scanned relations of a plan, each once, in the order of the plan. */
