@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import lru_cache
 from typing import NoReturn
@@ -45,11 +46,11 @@ ANSWER_S = 30.0
 """Seconds in which a catalog must answer."""
 _DENIED = (UnauthorizedError, ForbiddenError, AuthorizationExpiredError, OAuthError)
 _USER = re.compile(r"//[^/@\s]*@")
+_IS_UP = "See whether the catalog is up, and its uri."
 _EXAMPLE = f"{CATALOG}prod/sales.orders"
 _SET_UP = (
-    "Describe the catalog as pyiceberg has it: in ~/.pyiceberg.yaml, in variables such as"
-    " PYICEBERG_CATALOG__{variable}__URI, or by storage options such as"
-    " catalog.uri. Described now: {described}."
+    "Describe the catalog as pyiceberg has it: in ~/.pyiceberg.yaml, in variables such as PYICEBERG_CATALOG__"
+    "{variable}__URI, or by storage options such as catalog.uri. Described now: {described}."
 )
 
 
@@ -76,22 +77,6 @@ class NoFiles(FileIO):
         """Delete nothing."""
 
 
-class _Request(threading.Thread):
-    """A request to a catalog, which may never be answered: a thread of its own waits for it."""
-
-    def __init__(self, table: CatalogTable) -> None:
-        super().__init__(daemon=True)
-        self._table = table
-        self.location = ""
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self.location = self._table.request()
-        except BaseException as error:
-            self.error = error
-
-
 class CatalogTable:
     """A table by the name that it has in a catalog: `iceberg://catalog/namespace.table`.
 
@@ -106,7 +91,7 @@ class CatalogTable:
         if not catalog or len(self._name) < 2 or not all(self._name):
             hint = f"Write catalog, namespace and table: {_EXAMPLE}."
             raise UsageError(reason=f"{uri} names no table of a catalog", hint=hint)
-        self._waits: _Request | None = None
+        self._waits: Future[str] | None = None
 
     def location(self) -> str:
         """Return the location of the current metadata file. Cost: a request, one within `one_look`."""
@@ -124,21 +109,25 @@ class CatalogTable:
 
     def _answer(self) -> str:
         # While an earlier request has no answer, the catalog gets no other one; a late answer may be stale.
-        request = self._waits
-        if request is not None:
-            request.join(ANSWER_S)
-        if request is None or not request.is_alive():
-            request = self._waits = _Request(self)
-            request.start()
-            request.join(ANSWER_S)
-        if request.is_alive():
-            self._refuse(
-                f"no answer within {ANSWER_S:g} s", True, "See whether the catalog is up, and its uri."
-            )
-        self._waits = None
-        if request.error is not None:
-            self._explain(request.error)
-        return request.location
+        if self._waits is not None:
+            wait([self._waits], ANSWER_S)
+        if self._waits is None or self._waits.done():
+            self._waits = Future()
+            threading.Thread(target=self._request, args=(self._waits,), daemon=True).start()
+            wait([self._waits], ANSWER_S)
+        if not self._waits.done():
+            self._refuse(f"no answer within {ANSWER_S:g} s", True, _IS_UP)
+        request, self._waits = self._waits, None
+        if (error := request.exception()) is not None:
+            self._explain(error)
+        return request.result()
+
+    def _request(self, answer: Future[str]) -> None:
+        """Ask the catalog for the table, in a thread that may wait for ever."""
+        try:
+            answer.set_result(self.request())
+        except BaseException as error:
+            answer.set_exception(error)
 
     def request(self) -> str:
         """Ask the catalog for the table."""
@@ -180,7 +169,7 @@ class CatalogTable:
             described = ", ".join(list_catalogs()) or "none"
             variable = self._catalog.upper().replace("-", "_")
             self._refuse(reason, False, _SET_UP.format(variable=variable, described=described), error)
-        self._refuse(reason, True, "See whether the catalog is up, and its uri.", error)
+        self._refuse(reason, True, _IS_UP, error)
 
     def _refuse(
         self, reason: str, retryable: bool, hint: str, error: BaseException | None = None

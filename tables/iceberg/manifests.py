@@ -24,8 +24,7 @@ from tailbit.tables.storage import Storage, at_once
 
 DATA, POSITIONS, EQUALITY = 0, 1, 2
 """The contents of the file of an entry."""
-_DELETED = 2
-_ADDED = 1
+_ADDED, _DELETED = 1, 2
 _NUMBERS = pa.list_(pa.struct([("key", pa.int32()), ("value", pa.int64())]))
 _VALUES = pa.list_(pa.struct([("key", pa.int32()), ("value", pa.binary())]))
 _TUPLE = pa.list_(pa.struct([("source", pa.int32()), ("transform", pa.string()), ("value", pa.binary())]))

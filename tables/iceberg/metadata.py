@@ -1,18 +1,12 @@
-"""Which metadata file is the current one, and what it says: schemas, specs, snapshots, branches, tags.
+"""The metadata of an Iceberg table: which file is the current one, and what it says.
 
-The paths of an Iceberg table's metadata as paths below the folder where the table was found. Metadata names
-absolute paths. A table that was copied or moved keeps the paths of its old location, so what lies below that
-location is looked for below the folder that holds the metadata.
-
-The metadata file of an Iceberg table: its schemas, partition specs, snapshots, branches and tags. Each commit
-writes one metadata file, which says everything about the table: older ones are never read. Source: Iceberg
-specification, Table Metadata Fields, and Appendix C and E for what older versions lack.
-
-The pointer of an Iceberg table: which of its metadata files is the current one. Tables of a Hadoop catalog
-number their metadata files. The hint is written after the commit and may stay behind, so files with greater
-numbers are looked for by name. A table of another catalog has metadata files with a uuid in their names, of
-which only the catalog knows the current one. Source: Iceberg specification, File System Tables;
-HadoopTableOperations.
+Each commit writes one metadata file, which says everything about the table: schemas, partition specs,
+snapshots, branches and tags. Tables of a Hadoop catalog number these files. The hint is written after the
+commit and may stay behind, so files with greater numbers are looked for by name. Of another catalog's files,
+with a uuid in their names, only the catalog knows the current one. Metadata names absolute paths, and a table
+that was copied or moved keeps those of its old location: what lies below it is looked for below the folder
+that holds the metadata. Source: Iceberg specification, Table Metadata Fields, File System Tables, Appendix C
+and E; HadoopTableOperations.
 """
 
 from __future__ import annotations
@@ -84,9 +78,8 @@ class Location:
         ('data/a.parquet', '/u/a.parquet')
         """
         spelled = plain(path)
-        if not spelled.startswith(self._prefix):
-            return spelled
-        return spelled[len(self._prefix) :].lstrip("/")
+        inside = spelled.startswith(self._prefix)
+        return spelled[len(self._prefix) :].lstrip("/") if inside else spelled
 
 
 NEWEST = 3
@@ -176,24 +169,21 @@ def parse_metadata(data: bytes, file: str, root: str) -> TableMetadata:
 
 def _check(content: Mapping[str, Any], root: str) -> None:
     """Refuse tables that are not read."""
-    version, feature = content.get("format-version"), ""
+    version = content.get("format-version")
     if "view-uuid" in content or "view-version" in content:
         feature, hint = "the metadata of a view", "Give the table that the view reads."
     elif not isinstance(version, int):
         raise ValueError(f"its format version is {version!r}")
     elif not 1 <= version <= NEWEST:
+        hint = f"Copy the rows into a table of format version {NEWEST}, or use a release that lists it."
         feature = f"format version {version}"
-        hint = (
-            f"Copy the rows into a table of format version {NEWEST}, or use a tailbit release that lists it."
-        )
     elif content.get("encryption-keys"):
-        feature, hint = (
-            "encryption",
-            "Copy the rows into a table without encryption: no key is ever asked for.",
-        )
-    if feature:
-        now = content.get("current-snapshot-id", content.get("current-version-id", "none"))
-        raise UnsupportedFeatureError(path=root, version=now, feature=feature, hint=hint)
+        hint = "Copy the rows into a table without encryption: no key is ever asked for."
+        feature = "encryption"
+    else:
+        return
+    now = content.get("current-snapshot-id", content.get("current-version-id", "none"))
+    raise UnsupportedFeatureError(path=root, version=now, feature=feature, hint=hint)
 
 
 def _parsed(content: Mapping[str, Any], file: str) -> TableMetadata:
@@ -258,7 +248,6 @@ _NUMBERED = re.compile(r"v([0-9]{1,18})(?:\.gz\.metadata\.json|\.metadata\.json(
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _OF_CATALOG = "it is a table of a catalog, and only the catalog knows which metadata file is the current one"
 _GIVE_FILE = "Give the path of its current metadata file ({example}) for a look at that state."
-_FOLLOWED = 1_000_000
 
 
 def is_metadata_file(path: str) -> bool:
@@ -320,15 +309,10 @@ class Pointer:
 
     def _named_by(self, catalog: CatalogTable) -> str:
         """Return the name of the metadata file that a catalog names."""
-        root, name = placed(catalog.location())
-        if (
-            root != self._storage.root
-            and open_storage(root, self._storage.options).root != self._storage.root
-        ):
-            reason = f"the catalog says that it now lies in {root}"
-            raise self._none(
-                reason, "Open it again: another folder is another table, with an index of its own."
-            )
+        own, (root, name) = self._storage.root, placed(catalog.location())
+        if own not in (root, open_storage(root, self._storage.options).root):
+            hint = "Open it again: another folder is another table, with an index of its own."
+            raise self._none(f"the catalog says that it now lies in {root}", hint)
         return name
 
     def _successor(self) -> str | None:
@@ -352,7 +336,7 @@ class Pointer:
         name = self._listed() if name is None else name
         if name is None:
             raise self._without()
-        return self._newest(name)
+        return self._newer(name) or name
 
     def _named(self, hint: str) -> str | None:
         """Return the metadata file that a hint names, by its number or its name; None if there is none."""
@@ -363,19 +347,13 @@ class Pointer:
         name = f"{LOG}/{hint if is_metadata_file(hint) else f'{hint}.metadata.json'}"
         return None if self._storage.stat(name) is None else name
 
-    def _newest(self, name: str) -> str:
-        """Return the name of the last metadata file of those that follow a name without a gap."""
-        for _ in range(_FOLLOWED):
-            newer = self._newer(name)
-            if newer is None:
-                break
-            name = newer
-        return name
-
     def _newer(self, name: str) -> str | None:
-        match = _NUMBERED.fullmatch(name.rpartition("/")[2])
-        following = None if match is None else self._numbered(int(match[1]) + 1)
-        return None if following is None else self._newest(following)
+        """Return the last metadata file of those that follow a name without a gap; None if none does."""
+        match, newest = _NUMBERED.fullmatch(name.rpartition("/")[2]), None
+        number = 0 if match is None else int(match[1]) + 1
+        while number and (following := self._numbered(number)) is not None:
+            newest, number = following, number + 1
+        return newest
 
     def _numbered(self, number: int) -> str | None:
         """Return the metadata file of a number; None if there is none. Cost: at most three stats."""

@@ -118,9 +118,7 @@ class Versions:
         """
         log = self.metadata.log or [(entry.time_ms, entry.id) for entry in self.line]
         past = [id_ for time, id_ in log if time <= timestamp_ms]
-        if not past:
-            return None
-        return self._numbers.get(past[-1])
+        return self._numbers.get(past[-1]) if past else None
 
     def digest(self, version: Version) -> str | None:
         """Return a hash that identifies a version of the line; None for any other version."""
