@@ -204,7 +204,7 @@ def _rounded(exact: Fraction | float, rows: int) -> float:
     try:
         return float(exact / rows)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 _SAFE = 1 << 62

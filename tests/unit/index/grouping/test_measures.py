@@ -154,6 +154,14 @@ def test_sums_over_very_many_rows_are_exact(count: int) -> None:
         assert Totals.of(column, values, counts).sum == sum(numbers) + (count - 1) * numbers[0]
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_beyond_the_range_of_doubles_is_infinite(tmp_path: Path, sign: int) -> None:
+    deltalake.write_deltalake(str(tmp_path / "t"), pa.table({"x": [sign * 1e308] * 2, "k": [1, 1]}))
+    answer = tailbit.open(tmp_path / "t").where()
+    assert (answer.sum("x"), answer.avg("x")) == (sign * math.inf, sign * 1e308)
+    assert answer.facets("k", sum="x") == {1: {"count": 2, "sum(x)": sign * math.inf}}
+
+
 def test_a_sum_with_an_infinity_does_not_ask_for_the_others() -> None:
     column = Column(("x",), ("x",), DataType("double"))
     large, infinite = (Totals.of(column, pa.array(values)) for values in ([1.7e308] * 3, [math.inf]))
