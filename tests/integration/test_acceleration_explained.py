@@ -9,6 +9,7 @@ import pytest
 from deltalake import write_deltalake
 
 from support.acceleration import rows_of
+from support.spark_session import session_settings
 from support.tables import index_of
 from tailbit.spark import report
 from tailbit.spark.acceleration import Acceleration
@@ -125,3 +126,18 @@ def test_the_report_is_of_a_session_that_is_accelerated(accelerated: Acceleratio
     assert (row.served, row.files, row.of) == ("rows", FILES, FILES)
     with pytest.raises(Exception, match="takes no argument"):
         spark.sql("SELECT * FROM tailbit_report(1)").collect()
+
+
+def test_scans_by_the_second_connector_of_delta_are_left_and_told(
+    accelerated: Acceleration, path: str
+) -> None:
+    spark, statement = accelerated._spark, f"SELECT count(*) FROM delta.`{path}` WHERE k = 7"
+    with session_settings(spark, {"spark.databricks.delta.v2.enableMode": "STRICT"}):
+        assert rows_of(spark, statement) == ["Row(count(1)=6)"]
+        (scan,) = accelerated.last()
+        (line,) = lines(accelerated, statement)
+    assert (scan.served, scan.reason, scan.summary) == (None, "not-served", line)
+    assert "second connector" in line
+    with session_settings(spark, {"spark.databricks.delta.v2.enableMode": "AUTO"}):
+        assert rows_of(spark, statement) == ["Row(count(1)=6)"]
+    assert [scan.served for scan in accelerated.last()] == ["counts"]

@@ -13,6 +13,7 @@ import org.apache.spark.sql.delta.DeltaTableUtils;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.runtime.BoxedUnit;
@@ -47,6 +48,7 @@ final class LateRule extends Rule<LogicalPlan> {
     try {
       Scans scans = new Scans(notes, plan);
       LogicalPlan changed = hasNew(plan) ? Targets.changed(plan, LateRule::newBelow, scans::accelerated) : plan;
+      noteSecondConnector(notes, plan);
       notes.keep(!plan.exists(LateRule::isOfNoStatement));
       return changed;
     } catch (LinkageError otherRelease) {
@@ -60,6 +62,24 @@ final class LateRule extends Rule<LogicalPlan> {
       notes.keep(true);
       return plan;
     }
+  }
+
+  /** Notes that scans by Delta's second connector are left: internal classes alone tell their files and version. */
+  private static void noteSecondConnector(Notes notes, LogicalPlan plan) {
+    notes.begin(plan);
+    int[] place = {0};
+    plan.foreachWithSubqueries(
+        node -> {
+          if (node instanceof DataSourceV2ScanRelation scan
+              && scan.relation().table().getClass().getName().startsWith("io.delta.")
+              && scan.getTagValue(SEEN).isEmpty()) {
+            scan.setTagValue(SEEN, true);
+            Map<String, Object> note = notes.scan(place[0]++);
+            note.put("table", scan.relation().table().name());
+            Notes.declined(note, "not-served", "by Delta's second connector; spark.databricks.delta.v2.enableMode=AUTO is");
+          }
+          return BoxedUnit.UNIT;
+        });
   }
 
   /** Tells whether a node is a command, or reads what Delta reads of its log. */
