@@ -8,6 +8,7 @@ or positions. Rows are read by the data source, whose tasks evaluate and read po
 from __future__ import annotations
 
 import datetime
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,6 +54,9 @@ _PATIENCE_S = 120.0
 """How long a question waits while no executor is registered."""
 
 _PAUSE_S = 1.0
+
+_MISSING = re.compile(r"No module named '(\w+)")
+"""What a Python worker says that lacks tailbit, or what tailbit needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,9 +279,10 @@ def _by_executors(spark: SparkSession, run: Callable[[bytes], R], portions: Sequ
             raise ClusterError(master=master, reason=reason) from None
         raise
     except PySparkException as failed:
-        if "No module named 'tailbit" in str(failed):
-            remedy = f"Install tailbit {__version__} for the Python of all executors."
-            raise RequirementError(reason="executors have no tailbit", remedy=remedy) from None
+        missing = _MISSING.search(str(failed))
+        if missing is not None:
+            remedy = f"Install tailbit {__version__} for the Python of all executors (spark.pyspark.python)."
+            raise RequirementError(reason=f"executors have no {missing[1]}", remedy=remedy) from None
         raise ClusterError(master=master, reason=in_short(str(failed))) from failed
     finally:
         done.set()

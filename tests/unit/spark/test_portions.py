@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import tailbit
+from support import hudi, iceberg
+from support.drive import Drive
 from support.executor_questions import CONDITIONS, history
 from support.tables import index_files, index_of, rows, three_commits, with_vectors
 from tailbit.answer import Answer
@@ -110,6 +112,33 @@ def test_portions_leave_out_the_rows_that_deletion_vectors_hide(tmp_path: Path) 
     for condition in (None, "v = 'v0'", "k < 7", "v <> 'v1' AND k > 2"):
         answer = table.where(condition)
         assert found(portions(table, answer)) == positions(answer)
+
+
+@pytest.mark.parametrize("name", ["deletes_v2", "partitions_v3", "schemas_v3", "upgraded"])
+def test_portions_of_an_iceberg_table_have_its_rows_with_and_without_an_index(
+    name: str, tmp_path: Path
+) -> None:
+    table = iceberg.unpack(name, tmp_path)
+    bare = tailbit.open(table.table)
+    column = bare.columns[0]
+    index_by_name = {"index": str(tmp_path / "index")}
+    Drive(table.table, index_by_name["index"], [column]).drain()
+    for opened in (bare, tailbit.open(table.table, **index_by_name)):
+        for condition in (None, f"`{column}` IS NOT NULL", f"`{column}` IS NULL"):
+            answer = opened.where(condition)
+            assert found(portions(opened, answer)) == positions(answer)
+
+
+@pytest.mark.parametrize("name", ["cow_v9_columns", "mor_v9_columns", "mor_v9_log_only", "mor_v9_sql"])
+def test_portions_of_a_hudi_table_have_its_rows_with_and_without_an_index(name: str, tmp_path: Path) -> None:
+    table = hudi.unpack(name, tmp_path)
+    bare = tailbit.open(table.path)
+    column = next(column for column in ("city", "a_text") if column in bare.columns)
+    Drive(table.path, tmp_path / "index", [column]).drain()
+    for opened in (bare, tailbit.open(table.path, tmp_path / "index")):
+        for condition in (None, f"{column} > 'M'", f"{column} IS NULL OR {column} < 'P'"):
+            answer = opened.where(condition)
+            assert found(portions(opened, answer)) == positions(answer)
 
 
 def test_a_row_space_is_one_portion_for_questions_that_read_postings(table: IndexedTable) -> None:
