@@ -58,8 +58,8 @@ def addresses(master: str) -> list[tuple[str, int]]:
         return []
     port = 7077 if scheme == "spark" else 80 if rest.startswith("http://") else 443
     listed = []
-    for part in re.sub(r"^https?://", "", rest).split("/")[0].split(","):
-        host = _HOST.match(part.strip())
+    for address in re.sub(r"^https?://", "", rest).split("/")[0].split(","):
+        host = _HOST.match(address.strip())
         if host is not None:
             listed.append((host[1] or host[2], int(host[3] or port)))
     return listed

@@ -152,9 +152,9 @@ BUSY = 0.02
 class Rate:
     """A check whether a sum of CPU seconds grows by more than `part` of a core, over a second or more."""
 
-    def __init__(self, part: float) -> None:
-        self._part = part
-        self._from, self._at = 0.0, time.monotonic()
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._from, self._since = 0.0, time.monotonic()
 
     def is_busy(self, cpu: float) -> bool:
         """Return whether the sum, now `cpu`, grew that fast since the growth was last counted anew.
@@ -164,9 +164,9 @@ class Rate:
         """
         now = time.monotonic()
         if cpu < self._from:
-            self._from, self._at = cpu, now
+            self._from, self._since = cpu, now
             return False
-        busy = cpu - self._from > self._part * max(now - self._at, EVERY_S)
-        if busy or now - self._at > WINDOW_S:
-            self._from, self._at = cpu, now
+        busy = cpu - self._from > self._share * max(now - self._since, EVERY_S)
+        if busy or now - self._since > WINDOW_S:
+            self._from, self._since = cpu, now
         return busy

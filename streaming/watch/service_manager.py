@@ -84,7 +84,7 @@ class ServiceManager:
             self._send("STOPPING=1")
 
     def _status(self, doing: str) -> str:
-        text = " · ".join(part for part in (self._progress, doing) if part)
+        text = " · ".join(phrase for phrase in (self._progress, doing) if phrase)
         return "STATUS=" + visible(" ".join(text.split()))[:_STATUS_CHARACTERS]
 
     def _send(self, *assignments: str) -> None:

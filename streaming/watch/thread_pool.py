@@ -138,15 +138,15 @@ def run_each(
     """
     pool, values = ThreadPool("tailbit-each", threads), list(of)
     jobs = [pool.submit(lambda value=value: act(value)) for value in values]  # type: ignore[misc]
-    left, returned = set(jobs), time.monotonic()
-    while left and time.monotonic() - returned <= 2 * limit_s and not (stop and stop.is_set()):
+    waiting, returned = set(jobs), time.monotonic()
+    while waiting and time.monotonic() - returned <= 2 * limit_s and not (stop and stop.is_set()):
         on_wait()
-        done = wait([job.result for job in left], _LOOK_S).done
+        done = wait([job.result for job in waiting], _LOOK_S).done
         returned = time.monotonic() if done else returned
-        for job in left:
+        for job in waiting:
             if job.seconds > limit_s:
                 pool.give_up(job)
-        left = {job for job in left if not job.result.done() and not job.is_given_up}
+        waiting = {job for job in waiting if not job.result.done() and not job.is_given_up}
     pool.close(0.0)
     return [
         job.result.result() if job.result.done() and not job.result.cancelled() else late(value)

@@ -75,8 +75,8 @@ class Metadata(NamedTuple):
             raise MalformedLogError(file=file, reason="partitionColumns is not a list of names")
         if not isinstance(settings, dict):
             raise MalformedLogError(file=file, reason="configuration is not an object")
-        kept = {str(k): str(v) for k, v in settings.items() if v is not None}
-        return cls(id_, text, tuple(partitions), kept)
+        set_values = {str(k): str(v) for k, v in settings.items() if v is not None}
+        return cls(id_, text, tuple(partitions), set_values)
 
 
 def logical_file(path: str, hidden: HiddenRows | None) -> LogicalFile:

@@ -34,7 +34,7 @@ _END = 4 << 20
 """Bytes fetched first, at the end of a log checkpoint: a checkpoint of 10,000 files takes one request."""
 
 _ADD = ("path", "size", "modificationTime", "partitionValues", "deletionVector")
-_WANTED: tuple[tuple[str, ...], ...] = (
+_COLUMNS: tuple[tuple[str, ...], ...] = (
     *(("add", name) for name in _ADD),
     ("add", "stats_parsed", "numRecords"),
     *(("protocol", n) for n in ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures")),
@@ -69,23 +69,23 @@ def read_checkpoint(storage: Storage, checkpoint: LogCheckpoint, files: bool = T
         MalformedLogError: a file of the checkpoint cannot be read or lacks a column, or a sidecar is missing.
         FileNotFoundError: the checkpoint itself is gone.
     """
-    parts = list(at_once(storage, [partial(_read, storage, name, files) for name in checkpoint.files]))
+    states = list(at_once(storage, [partial(_read, storage, name, files) for name in checkpoint.files]))
     if files:
-        names = [(side, part.name) for part in parts for side in part.sidecars]
-        parts += at_once(
+        names = [(side, state.name) for state in states for side in state.sidecars]
+        states += at_once(
             storage, [partial(_read_sidecar, storage, side, manifest) for side, manifest in names]
         )
-    stored = [part for part in parts if part.stats is not None]
+    stored = [state for state in states if state.stats is not None]
     return CheckpointState(
-        pa.concat_tables(_numbered(parts)),
-        next((part.protocol for part in parts if part.protocol), None),
-        next((part.metadata for part in parts if part.metadata), None),
+        pa.concat_tables(_numbered(states)),
+        next((state.protocol for state in states if state.protocol), None),
+        next((state.metadata for state in states if state.metadata), None),
         _late(stored) if stored else None,
     )
 
 
 @dataclass(frozen=True)
-class _Part:
+class _FileState:
     """One file of a checkpoint. `stats` reads the statistics of `files`, or is None if `files` holds them."""
 
     name: str
@@ -96,12 +96,12 @@ class _Part:
     stats: LateStats | None
 
 
-def _numbered(parts: Sequence[_Part]) -> list[pa.Table]:
+def _numbered(states: Sequence[_FileState]) -> list[pa.Table]:
     """Return the files of all parts; `origin` numbers the files whose statistics are read late."""
     out, start = [], 0
-    for part in parts:
-        table = part.files
-        if part.stats is not None:
+    for state in states:
+        table = state.files
+        if state.stats is not None:
             numbers = np.arange(start, start + table.num_rows, dtype=np.int64)
             origin = pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
             table = table.set_column(table.schema.get_field_index("origin"), "origin", origin)
@@ -110,24 +110,24 @@ def _numbered(parts: Sequence[_Part]) -> list[pa.Table]:
     return out
 
 
-def _late(parts: Sequence[_Part]) -> LateStats:
+def _late(states: Sequence[_FileState]) -> LateStats:
     @cache
     def load() -> pa.ChunkedArray:
-        columns = [part.stats() for part in parts if part.stats is not None]
+        columns = [state.stats() for state in states if state.stats is not None]
         return pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.large_string())
 
     return load
 
 
-def _read(storage: Storage, name: str, files: bool) -> _Part:
+def _read(storage: Storage, name: str, files: bool) -> _FileState:
     if not name.endswith(".json"):
         return _read_parquet(storage, name, files)
     manifest = parse_actions(storage.read(name), name)
     table = DeltaFiles.stored(list(manifest.adds.values()))
-    return _Part(name, table, manifest.protocol, manifest.metadata, manifest.sidecars, None)
+    return _FileState(name, table, manifest.protocol, manifest.metadata, manifest.sidecars, None)
 
 
-def _read_sidecar(storage: Storage, path: str, manifest: str) -> _Part:
+def _read_sidecar(storage: Storage, path: str, manifest: str) -> _FileState:
     name = decode_path(path, manifest)
     try:
         file = storage.resolve(name if "/" in name else f"{LOG}/_sidecars/{name}")
@@ -147,14 +147,14 @@ def _readable(name: str) -> Iterator[None]:
         raise MalformedLogError(file=name, reason=f"the log checkpoint cannot be read: {wrong}") from wrong
 
 
-def _read_parquet(storage: Storage, name: str, files: bool) -> _Part:
-    wanted = _WANTED if files else tuple(w for w in _WANTED if w[0] != "add")
+def _read_parquet(storage: Storage, name: str, files: bool) -> _FileState:
+    paths = _COLUMNS if files else tuple(w for w in _COLUMNS if w[0] != "add")
     with _readable(name):
         file = open_parquet(storage.open(name, _END if files else 0), page_checksum_verification=True)
         tree = parquet_tree(file.schema_arrow, file.metadata.num_columns)
-        leaves = sorted(leaf for path in wanted for leaf in _leaves(tree, path))
+        leaves = sorted(leaf for path in paths for leaf in _leaves(tree, path))
         table = read_leaves(file, leaves, None, use_threads=True)
-        return _part(table, name, _stats_reader(file, tree, table, name))
+        return _file_state(table, name, _stats_reader(file, tree, table, name))
 
 
 def _stats_reader(file: ParquetFile, tree: ParquetNode, table: pa.Table, name: str) -> LateStats | None:
@@ -175,20 +175,20 @@ def _stats_reader(file: ParquetFile, tree: ParquetNode, table: pa.Table, name: s
 
 def _leaves(tree: ParquetNode, path: Iterable[str]) -> range:
     """Return the leaves below a path; an empty range if the file lacks the path."""
-    at: ParquetNode | None = tree
+    node: ParquetNode | None = tree
     for step in path:
-        at = at.child(step) if at is not None else None
-    return at.leaves if at is not None else range(0)
+        node = node.child(step) if node is not None else None
+    return node.leaves if node is not None else range(0)
 
 
-def _part(table: pa.Table, name: str, stats: LateStats | None) -> _Part:
+def _file_state(table: pa.Table, name: str, stats: LateStats | None) -> _FileState:
     protocol = _only(table, "protocol", "minReaderVersion")
     metadata = _only(table, "metaData", "id")
     settings = _column(table, "metaData", "configuration")
     if settings is not None and not pa.types.is_map(settings.type):
         raise ValueError(f"configuration is of type {settings.type}")
     side = _column(table, "sidecar", "path")
-    return _Part(
+    return _FileState(
         name,
         _files(table, name),
         Protocol.parse(protocol, name) if protocol else None,

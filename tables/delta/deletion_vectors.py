@@ -46,8 +46,8 @@ class DeletionVector:
     @property
     def id(self) -> str:
         """The identity of the vector: two descriptors with the same id hide the same rows."""
-        at = "" if self.offset is None else f"@{self.offset}"
-        return f"{self.storage_type}{self.path_or_inline}{at}"
+        suffix = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline}{suffix}"
 
     @property
     def place(self) -> tuple[str, int]:
@@ -113,9 +113,9 @@ def decode_z85(text: str) -> bytes:
     if len(text) % 5:
         raise ValueError(f"Z85 text of {len(text)} characters")
     out = bytearray()
-    for at in range(0, len(text), 5):
+    for index in range(0, len(text), 5):
         number = 0
-        for digit in text[at : at + 5].encode():
+        for digit in text[index : index + 5].encode():
             if digit not in _DIGIT:
                 raise ValueError(f"{chr(digit)!r} is not a Z85 digit")
             number = number * 85 + _DIGIT[digit]
@@ -158,16 +158,16 @@ def _native(payload: bytes) -> BitMap:
     The index of a bitmap in the payload is the high 32 bits of its rows.
     """
     (count,) = struct.unpack_from("<i", payload, 4)
-    rows, at = BitMap(), 8
+    rows, offset = BitMap(), 8
     for high in range(count):
-        (size,) = struct.unpack_from("<i", payload, at)
-        if size <= 0 or at + 4 + size > len(payload):
+        (size,) = struct.unpack_from("<i", payload, offset)
+        if size <= 0 or offset + 4 + size > len(payload):
             raise ValueError("a bitmap in it is cut")
-        part = BitMap.deserialize(payload[at + 4 : at + 4 + size])
-        if high and part:
+        bitmap = BitMap.deserialize(payload[offset + 4 : offset + 4 + size])
+        if high and bitmap:
             raise ValueError("it hides rows beyond 32 bits")
-        rows |= part
-        at += 4 + size
+        rows |= bitmap
+        offset += 4 + size
     return rows
 
 

@@ -46,11 +46,11 @@ class DeltaFiles(FileList):
 
     def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
         offset = pc.cast(pc.struct_field(stored, "offset"), pa.string())
-        at = pc.coalesce(
+        suffix = pc.coalesce(
             pc.binary_join_element_wise(arrow_scalar("@"), offset, arrow_scalar("")), arrow_scalar("")
         )
         kind, where = pc.struct_field(stored, "storageType"), pc.struct_field(stored, "pathOrInlineDv")
-        return pc.binary_join_element_wise(kind, where, at, arrow_scalar(""))
+        return pc.binary_join_element_wise(kind, where, suffix, arrow_scalar(""))
 
     def _hidden(self, stored: Mapping[str, Any] | None) -> DeletionVector | None:
         return None if stored is None else DeletionVector(*(stored[name] for name in FIELDS))
@@ -79,9 +79,9 @@ class DeltaFiles(FileList):
     @once
     def rows(self) -> pa.ChunkedArray:
         """Return the physical rows per file according to the log, int64; null if the log has no row count."""
-        known, stats = self._stored["counted"], self.stats
+        counted, stats = self._stored["counted"], self.stats
         quick = pc.cast(pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n"), pa.int64())
-        out = pc.coalesce(known, quick)
+        out = pc.coalesce(counted, quick)
         rest = np.flatnonzero(numpy_of(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
         if not len(rest):
             return out
@@ -114,9 +114,9 @@ def reconcile(files: DeltaFiles, outcomes: Outcomes, root: str, version: Version
             raise LiveTwiceError(path=root, version=version, file=slice_.path)
     if not len(files):
         return files.overlaid(changes)
-    places, has_vectors = files.places_of(changes), files.any_hidden
-    for path, (number, is_live) in places.items():
+    numbers, has_vectors = files.places_of(changes), files.any_hidden
+    for path, (number, is_live) in numbers.items():
         hidden = files.hidden(number) if is_live and has_vectors else None
         if is_live and logical_file(path, hidden) not in outcomes and changes.pop(path) is not None:
             raise LiveTwiceError(path=root, version=version, file=path)
-    return files.overlaid(changes, places)
+    return files.overlaid(changes, numbers)

@@ -66,12 +66,12 @@ class CommitTimes:
 
     def add(self, version: Version, time: int) -> None:
         """Add a commit. Cost: constant if the commit is newer than all others."""
-        at = len(self.versions) if version > self.latest else bisect_left(self.versions, version)
-        if at < len(self.versions) and self.versions[at] == version:
-            self.times[at] = time
+        index = len(self.versions) if version > self.latest else bisect_left(self.versions, version)
+        if index < len(self.versions) and self.versions[index] == version:
+            self.times[index] = time
         else:
-            self.versions.insert(at, version)
-            self.times.insert(at, time)
+            self.versions.insert(index, version)
+            self.times.insert(index, time)
 
     def __len__(self) -> int:
         return len(self.versions)
@@ -81,13 +81,13 @@ class CommitTimes:
 
     def time(self, version: Version) -> int | None:
         """Return the modification time of a commit's file; None if the commit is not there."""
-        at = self.place(version)
-        return None if at is None else self.times[at]
+        index = self.place(version)
+        return None if index is None else self.times[index]
 
     def place(self, version: Version) -> int | None:
         """Return the index of a commit in `versions` and `times`; None if the commit is not there."""
-        at = bisect_left(self.versions, version)
-        return at if at < len(self.versions) and self.versions[at] == version else None
+        index = bisect_left(self.versions, version)
+        return index if index < len(self.versions) and self.versions[index] == version else None
 
     @property
     def latest(self) -> Version:
@@ -108,16 +108,16 @@ class CommitTimes:
 
     def missing(self, first: Version, last: Version) -> Version | None:
         """Return the first missing version from `first` to `last`; None if all are there."""
-        at, end = bisect_left(self.versions, first), bisect_left(self.versions, last + 1)
-        if end - at == last + 1 - first:
+        start, end = bisect_left(self.versions, first), bisect_left(self.versions, last + 1)
+        if end - start == last + 1 - first:
             return None
-        there = set(self.versions[at:end])
+        there = set(self.versions[start:end])
         return next((version for version in range(first, last + 1) if version not in there), None)
 
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_OF_SEVERAL = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
 _NAMED = re.compile(r"(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
 
 
@@ -148,16 +148,16 @@ class Listing:
             MalformedLogError: a commit has a version of more than 64 bits.
         """
         out, times = cls(), dict[Version, int]()
-        parts: dict[tuple[int, int], dict[int, str]] = {}
+        names_by_number: dict[tuple[int, int], dict[int, str]] = {}
         for entry in entries:
             if match := _COMMIT.fullmatch(entry.name):
                 times[int(match.group(1))] = entry.mtime_ms
-            elif match := _PART.fullmatch(entry.name):
-                version, part, total = (int(g) for g in match.groups())
-                parts.setdefault((version, total), {})[part] = f"{LOG}/{entry.name}"
+            elif match := _OF_SEVERAL.fullmatch(entry.name):
+                version, number, total = (int(g) for g in match.groups())
+                names_by_number.setdefault((version, total), {})[number] = f"{LOG}/{entry.name}"
             elif match := _CLASSIC.fullmatch(entry.name) or _NAMED.fullmatch(entry.name):
                 out.checkpoints.append(LogCheckpoint(int(match.group(1)), (f"{LOG}/{entry.name}",)))
-        for (version, total), found_parts in parts.items():
+        for (version, total), found_parts in names_by_number.items():
             if total and sorted(found_parts) == list(range(1, total + 1)):
                 names = tuple(name for _, name in sorted(found_parts.items()))
                 out.checkpoints.append(LogCheckpoint(version, names))
@@ -212,10 +212,10 @@ _Read: TypeAlias = tuple[bytes | Actions, Stat | None] | None
 """The bytes of a commit, or its actions as they were in the cache, and its stat; None if it was not read."""
 
 
-def _look_at_held(storage: Storage, name: str, held: tuple[Stat | None, Actions]) -> _Read:
+def _look_at_cached(storage: Storage, name: str, cached: tuple[Stat | None, Actions]) -> _Read:
     """Return a commit that was in the cache, and request its stat if the look lacks it."""
     storage.look_at((name,))
-    return held[1], held[0]
+    return cached[1], cached[0]
 
 
 def _read_ahead(storage: Storage, name: str) -> _Read:
@@ -331,11 +331,11 @@ class DeltaLog:
         A commit that is missing, or too large to be read beside others, is read by `commit` itself.
         """
         for version in range(first, last + 1):
-            held, name = self._commits.cached(version), commit_name(version)
-            if held is None:
+            cached, name = self._commits.cached(version), commit_name(version)
+            if cached is None:
                 yield partial(_read_ahead, self.storage, name)
             else:
-                yield partial(_look_at_held, self.storage, name, held)
+                yield partial(_look_at_cached, self.storage, name, cached)
 
     def commits(self, first: Version, last: Version) -> Iterator[Actions]:
         """Yield the actions of the commits from `first` to `last`, which a store is asked for at once."""
@@ -348,12 +348,12 @@ class DeltaLog:
 
         `read`: what a read of the commit has returned.
         """
-        known = self._commits.cached(version)
+        cached = self._commits.cached(version)
         data, stat = (None, None) if read is None else read
         if isinstance(data, Actions):
-            known, data = (stat, data), None
-        if known is not None and known[0] == self._stat(version):
-            return known[1]
+            cached, data = (stat, data), None
+        if cached is not None and cached[0] == self._stat(version):
+            return cached[1]
         if data is None:
             data, stat = self._read(version)
         actions = parse_actions(data, commit_name(version))
@@ -375,9 +375,9 @@ class DeltaLog:
         Cost: reads the first line, where the protocol puts the timestamp; the whole commit if that line has
         no commitInfo.
         """
-        known = self._stamps.cached(version)
-        if known is not None and known[0] == self._stat(version):
-            return known[1]
+        cached = self._stamps.cached(version)
+        if cached is not None and cached[0] == self._stat(version):
+            return cached[1]
         first_line = self._first_line(version)
         if first_line is not None and first_line.info:
             return first_line.in_commit_timestamp

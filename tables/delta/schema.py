@@ -49,8 +49,8 @@ def parse_schema(
 def _check_partitions(names: Sequence[str], columns: Sequence[Column], file: str) -> None:
     """Refuse partition columns that repeat, are not in the schema, or are of a type that cannot partition."""
     by_name = {column.name[0]: column for column in columns}
-    for at, name in enumerate(names):
-        if name in names[:at]:
+    for number, name in enumerate(names):
+        if name in names[:number]:
             raise MalformedLogError(file=file, reason=f"partition column {name!r} is named twice")
         if name not in by_name:
             other = next((n for n in by_name if n.lower() == name.lower()), None)
@@ -132,22 +132,22 @@ class _SchemaReader(NamedTuple):
         own, number = self._mapping(name, metadata)
         declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING") or "")
         type_ = field.get("type")
-        at = above.below(name, own, (number,) if self.mode == "id" and number is not None else ())
-        at = at._replace(
-            nested_char=at.nested_char or (not isinstance(type_, str) and bool(_CHAR.search(declared))),
+        place = above.below(name, own, (number,) if self.mode == "id" and number is not None else ())
+        place = place._replace(
+            nested_char=place.nested_char or (not isinstance(type_, str) and bool(_CHAR.search(declared))),
             collations=metadata.get("__COLLATIONS"),
             inside=(name,),
         )
         return Column(
-            name=at.name,
-            physical=at.physical,
-            type=self._type(type_, at, _collation(at), declared),
+            name=place.name,
+            physical=place.physical,
+            type=self._type(type_, place, _collation(place), declared),
             nullable=field["nullable"],
             partition=not above.name and name in self.partitions,
             field_id=number,
             metadata=metadata,
             generated=str(metadata.get("delta.generationExpression") or ""),
-            field_ids=at.ids,
+            field_ids=place.ids,
         )
 
     def _mapping(self, name: str, metadata: Mapping[str, Any]) -> tuple[str, int | None]:
@@ -162,22 +162,23 @@ class _SchemaReader(NamedTuple):
         self.ids_seen.add(number)
         return own, number
 
-    def _type(self, raw: Any, at: _Place, collation: str = "", declared: str = "") -> DataType:
-        if at.depth > _MAX_DEPTH:
+    def _type(self, raw: Any, place: _Place, collation: str = "", declared: str = "") -> DataType:
+        if place.depth > _MAX_DEPTH:
             raise MalformedLogError(file=self.file, reason="the schema is nested too deeply")
         if isinstance(raw, str):
             if raw in ("struct", "array", "map"):
                 raise MalformedLogError(
-                    file=self.file, reason=f"column {'.'.join(at.name)!r} is {with_article(raw)} of nothing"
+                    file=self.file,
+                    reason=f"column {'.'.join(place.name)!r} is {with_article(raw)} of nothing",
                 )
-            if raw == "string" and at.nested_char:
+            if raw == "string" and place.nested_char:
                 return DataType("string or char in a nested column", raw=raw)
             length = _CHAR.fullmatch(declared) if raw == "string" else None
             named = self._named_type(raw, collation)
             return named if length is None else replace(named, char_length=int(length.group(1)))
         kind = raw.get("type") if isinstance(raw, dict) else None
         if kind == "struct":
-            return DataType("struct", fields=self.fields(raw, at), raw=raw)
+            return DataType("struct", fields=self.fields(raw, place), raw=raw)
         if kind == "array":
             inner = {"element": (raw.get("elementType"), raw.get("containsNull"))}
         elif kind == "map":
@@ -188,12 +189,12 @@ class _SchemaReader(NamedTuple):
         elif kind == "udt":
             return DataType("udt", raw=raw)
         else:
-            raise MalformedLogError(file=self.file, reason=f"column {'.'.join(at.name)!r} has no type")
-        return DataType(kind, fields=tuple(self._inner(n, at, *i) for n, i in inner.items()), raw=raw)
+            raise MalformedLogError(file=self.file, reason=f"column {'.'.join(place.name)!r} has no type")
+        return DataType(kind, fields=tuple(self._inner(n, place, *i) for n, i in inner.items()), raw=raw)
 
-    def _inner(self, name: str, at: _Place, type_: Any, nullable: Any) -> Column:
+    def _inner(self, name: str, outer: _Place, type_: Any, nullable: Any) -> Column:
         """Return an element, key or value column: same name in every mapping mode, no field id."""
-        place = at.below(name, name, ())
+        place = outer.below(name, name, ())
         type_ = self._type(type_, place, _collation(place))
         return Column(place.name, place.physical, type_, nullable is not False)
 
@@ -211,12 +212,12 @@ class _SchemaReader(NamedTuple):
         return DataType("decimal", precision, scale, raw=raw)
 
 
-def _collation(at: _Place) -> str:
+def _collation(place: _Place) -> str:
     """Return the collation of the strings at a place; empty if the strings compare by bytes."""
-    if not isinstance(at.collations, dict):
+    if not isinstance(place.collations, dict):
         return ""
-    path = ".".join(at.inside).lower()
-    named = [v for k, v in at.collations.items() if isinstance(k, str) and k.lower() == path]
+    path = ".".join(place.inside).lower()
+    named = [v for k, v in place.collations.items() if isinstance(k, str) and k.lower() == path]
     if not named or "UTF8_BINARY" in str(named[0]).split("."):
         return ""
     return str(named[0])

@@ -134,7 +134,9 @@ def _from_base(log: DeltaLog, version: Version, files: bool) -> _State:
         except MalformedLogError as wrong:
             damaged = damaged or wrong
             continue
-        commits = (log.commit(at, read) for at, read in zip(range(first, version + 1), replies, strict=True))
+        commits = (
+            log.commit(number, read) for number, read in zip(range(first, version + 1), replies, strict=True)
+        )
         return _replay(log, state, version, files, commits)
     if damaged is not None:
         raise damaged
@@ -186,15 +188,15 @@ def _replay(
     """Replay the commits after a state up to a version; the newest commit decides per logical file."""
     outcomes: dict[LogicalFile, FileSlice | None] = dict(state.twice)
     protocol, metadata, blank = state.protocol, state.metadata, list(state.blank)
-    for at, actions in zip(range(state.version + 1, version + 1), commits, strict=True):
+    for number, actions in zip(range(state.version + 1, version + 1), commits, strict=True):
         protocol, metadata = actions.protocol or protocol, actions.metadata or metadata
         if actions.unvalued and metadata is not None and metadata.partition_columns:
             reason = f"the add of {actions.unvalued!r} has no partitionValues, the table is partitioned"
-            raise MalformedLogError(file=commit_name(at), reason=reason)
+            raise MalformedLogError(file=commit_name(number), reason=reason)
         if files:
             outcomes.update(actions.outcome())
         if actions.blank:
-            blank.append(at)
+            blank.append(number)
     live = reconcile(state.files, outcomes, log.storage.root, version)
     return _State(version, protocol, metadata, live, tuple(blank))
 

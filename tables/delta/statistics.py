@@ -66,10 +66,13 @@ class DeltaStatistics:
 
 def _bounds(stats: Mapping[str, Any], column: Column) -> FileBounds | None:
     rows = as_count(stats.get("numRecords"))
-    nulls = as_count(_at(stats.get("nullCount"), column.physical))
+    nulls = as_count(_value_at(stats.get("nullCount"), column.physical))
     if stats.get("tightBounds") is False and nulls not in (0, rows):
         nulls = None
-    ends = _at(stats.get("minValues"), column.physical), _at(stats.get("maxValues"), column.physical)
+    ends = (
+        _value_at(stats.get("minValues"), column.physical),
+        _value_at(stats.get("maxValues"), column.physical),
+    )
     low, high = _ends(column.type, *ends)
     if (
         nulls is not None
@@ -126,10 +129,10 @@ def is_readable(stats_json: str) -> bool:
         statistics = parsed(stats_json)
     if not isinstance(statistics, dict):
         return False
-    parts = [statistics.get(key) for key in ("minValues", "maxValues", "nullCount")]
+    maps = [statistics.get(key) for key in ("minValues", "maxValues", "nullCount")]
     rows = statistics.get("numRecords")
     return (rows is None or as_count(rows) is not None) and all(
-        part is None or isinstance(part, dict) for part in parts
+        map_ is None or isinstance(map_, dict) for map_ in maps
     )
 
 
@@ -154,7 +157,7 @@ def _of_doubles(stats_json: str) -> Mapping[str, Any] | None:
     return statistics if isinstance(statistics, dict) else None
 
 
-def _at(node: Any, path: tuple[str, ...]) -> Any:
+def _value_at(node: Any, path: tuple[str, ...]) -> Any:
     for step in path:
         node = node.get(step) if isinstance(node, dict) else None
     return node

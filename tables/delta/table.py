@@ -65,18 +65,18 @@ class Clock:
         if version not in self.log.listing.commits:
             self.log.head()
         self._extend()
-        at = self.log.listing.commits.place(version)
-        if at is None:
+        index = self.log.listing.commits.place(version)
+        if index is None:
             raise self.log.gap(version)
-        return self._times[at]
+        return self._times[index]
 
     def _extend(self) -> None:
         """Add the times of newly listed commits; each time is at least 1 ms after the time before."""
         listing = self.log.listing
-        commits, known = listing.commits, len(self._times)
-        if self._of is not listing or (known and commits.versions[known - 1] != self._last):
-            self._of, self._times, known = listing, longs(), 0
-        for written in commits.times[known:]:
+        commits, count = listing.commits, len(self._times)
+        if self._of is not listing or (count and commits.versions[count - 1] != self._last):
+            self._of, self._times, count = listing, longs(), 0
+        for written in commits.times[count:]:
             self._times.append(max(written, self._times[-1] + 1) if self._times else written)
         self._last = commits.latest
 
@@ -118,10 +118,10 @@ class Clock:
         if not _are_stamped(configuration):
             return first, last, False
         since = configuration.get("delta.inCommitTimestampEnablementVersion") or ""
-        at = configuration.get("delta.inCommitTimestampEnablementTimestamp") or ""
-        if not since.isdigit() or not at.lstrip("-").isdigit() or not first < int(since) <= last:
+        enabled = configuration.get("delta.inCommitTimestampEnablementTimestamp") or ""
+        if not since.isdigit() or not enabled.lstrip("-").isdigit() or not first < int(since) <= last:
             return first, last, True
-        if timestamp_ms >= int(at):
+        if timestamp_ms >= int(enabled):
             return int(since), last, True
         return first, int(since) - 1, False
 
@@ -273,23 +273,25 @@ class DeltaTable(Table):
         Cost: see `build_snapshot`; the last few snapshots are cached.
         """
         head = self.log.head()
-        wanted = head if version is None else version
-        if not 0 <= wanted <= head:
+        asked_version = head if version is None else version
+        if not 0 <= asked_version <= head:
             raise not_found(
-                self.log, wanted, "it is not there yet" if wanted > head else "there is no such version"
+                self.log,
+                asked_version,
+                "it is not there yet" if asked_version > head else "there is no such version",
             )
-        kept = self._kept(wanted)
-        if kept is not None:
-            return kept
-        snapshot = self._nearest(wanted) or build_snapshot(self.log, wanted)
-        time = commit_time_or(self._clock, wanted, snapshot.metadata.configuration, default=0)
+        cached = self._cached_snapshot(asked_version)
+        if cached is not None:
+            return cached
+        snapshot = self._nearest(asked_version) or build_snapshot(self.log, asked_version)
+        time = commit_time_or(self._clock, asked_version, snapshot.metadata.configuration, default=0)
         return self._keep(replace(snapshot, timestamp_ms=time))
 
-    def _kept(self, version: Version) -> DeltaSnapshot | None:
-        kept = self._snapshots.cached(version)
-        if kept is None:
+    def _cached_snapshot(self, version: Version) -> DeltaSnapshot | None:
+        entry = self._snapshots.cached(version)
+        if entry is None:
             return None
-        stat, snapshot = kept
+        stat, snapshot = entry
         if self._stat(version) != stat:
             self._snapshots.forget(lambda other: other == version)
             return None
@@ -302,7 +304,7 @@ class DeltaTable(Table):
     def _nearest(self, version: Version) -> DeltaSnapshot | None:
         """Extend the nearest cached snapshot to a version; None without such a snapshot or with a gap."""
         near = [v for v, _ in self._snapshots.items() if version - _NEAR <= v < version]
-        before = self._kept(max(near)) if near else None
+        before = self._cached_snapshot(max(near)) if near else None
         if before is None:
             return None
         try:
@@ -371,12 +373,12 @@ class DeltaTable(Table):
         Cost: first a look for the head, which drops the cached ids if the table was created again.
         """
         self.log.head()
-        known = {v: snapshot.table_id for v, (_, snapshot) in self._snapshots.items()} | {
+        ids = {v: snapshot.table_id for v, (_, snapshot) in self._snapshots.items()} | {
             v: i for (v, _), i in self._ids.items()
         }
-        near = min(known, key=lambda v: abs(v - version), default=None)
+        near = min(ids, key=lambda v: abs(v - version), default=None)
         if near is not None and abs(near - version) <= _NEAR:
-            derived = self._carried(near, known[near], version)
+            derived = self._carried(near, ids[near], version)
             if derived is not None:
                 return derived
         return self._metadata(version).id
@@ -395,5 +397,5 @@ class DeltaTable(Table):
 
     def _metadata(self, version: Version) -> Metadata:
         """Return the metadata of a version; without a cached snapshot, no file action is read."""
-        kept = self._kept(version)
-        return build_metadata(self.log, version) if kept is None else kept.metadata
+        cached = self._cached_snapshot(version)
+        return build_metadata(self.log, version) if cached is None else cached.metadata

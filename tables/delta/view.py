@@ -116,7 +116,7 @@ def _readable(schema: Any) -> Any:
     Defaults and generation expressions are dropped.
     """
     if isinstance(schema, list):
-        return [_readable(part) for part in schema]
+        return [_readable(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     out = {key: value if key == "metadata" else _readable(value) for key, value in schema.items()}
@@ -227,8 +227,8 @@ def _is_null(file: DataFile, node: ParquetNode | None) -> bool:
     if node is None:
         return True
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    known = [(group.num_rows, group.column(node.first).statistics) for group in groups]
-    return all(statistics is not None and statistics.null_count == rows for rows, statistics in known)
+    chunks = [(group.num_rows, group.column(node.first).statistics) for group in groups]
+    return all(statistics is not None and statistics.null_count == rows for rows, statistics in chunks)
 
 
 def _compare(file: DataFile, column: Column, node: ParquetNode | None, stored: _Stored) -> None:
@@ -261,17 +261,17 @@ def _widens(narrow: str, kind: str) -> bool:
 
 def _is_read_as_stored(file: DataFile, column: Column, node: ParquetNode) -> bool:
     """Return whether a leaf stores exactly the type of its column, in a form that all readers understand."""
-    stored, wanted = plain_type(node.field.type), arrow_type(column.type, column.label)
+    stored, type_ = plain_type(node.field.type), arrow_type(column.type, column.label)
     if declared_type(stored, column) is not None:
         return False
-    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(type_):
         if str(file.metadata.schema.column(node.first).physical_type) == "INT96":
-            return wanted.tz is not None
-        return stored.unit in ("ms", "us") and (stored.tz is None) == (wanted.tz is None)
-    if pa.types.is_string(wanted) or pa.types.is_binary(wanted):
+            return type_.tz is not None
+        return stored.unit in ("ms", "us") and (stored.tz is None) == (type_.tz is None)
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
         texts = (pa.types.is_string, pa.types.is_binary, pa.types.is_fixed_size_binary)
         return any(is_of_type(stored) for is_of_type in texts)
-    return bool(stored == wanted)
+    return bool(stored == type_)
 
 
 Action = dict[str, Any]
@@ -394,8 +394,8 @@ def _statistics(file: ShownFile) -> str:
     stats = file.slice_.stats
     text = stats.text if isinstance(stats, DeltaStatistics) and is_readable(stats.text) else "{}"
     verbatim = orjson.Fragment
-    known = json.loads(text, parse_float=verbatim, parse_int=verbatim, parse_constant=verbatim)
-    return orjson.dumps({**known, "numRecords": file.rows, "tightBounds": False}).decode()
+    stated = json.loads(text, parse_float=verbatim, parse_int=verbatim, parse_constant=verbatim)
+    return orjson.dumps({**stated, "numRecords": file.rows, "tightBounds": False}).decode()
 
 
 def _protocol(table: ViewTable, schema: Schema) -> Action:

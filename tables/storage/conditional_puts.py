@@ -85,10 +85,10 @@ def _pause(attempt: int) -> None:
 def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:
     """Return whether an object holds exactly `data`; False if the object does not exist."""
     try:
-        held = read()
+        content = read()
     except FileNotFoundError:
         return False
-    if held != data:
+    if content != data:
         raise FileExistsError(rel) from None
     return True
 

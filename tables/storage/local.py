@@ -104,16 +104,16 @@ class LocalStorage(Storage):
         with _named(folder):
             return sorted(_walked(folder, "", skip, (os.path.realpath(folder),)))
 
-    def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
-        """Return what `list` returns, without a stat of files whose names are in `known`."""
-        folder, by_name = self.local_path(prefix_dir), {entry.name: entry for entry in known}
+    def list_again(self, prefix_dir: str, before: Collection[Entry]) -> list[Entry]:
+        """Return what `list` returns, without a stat of files whose names are in `before`."""
+        folder, by_name = self.local_path(prefix_dir), {entry.name: entry for entry in before}
         with _named(folder):
             try:
                 items = list(os.scandir(folder))
             except (FileNotFoundError, NotADirectoryError):
                 return []
-            found = (by_name.get(item.name) or _entry(item) for item in items)
-            return sorted(entry for entry in found if entry is not None)
+            entries = (by_name.get(item.name) or _entry(item) for item in items)
+            return sorted(entry for entry in entries if entry is not None)
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """Return the files (not folders) of a folder, sorted by name; empty if the folder does not exist."""
@@ -297,9 +297,9 @@ def _walked(folder: str, name: str, skip: Collection[str], above: tuple[str, ...
                 yield entry._replace(name=f"{name}{entry.name}")
 
 
-def _overlap(one: str, other: str) -> bool:
+def _overlap(folder: str, other: str) -> bool:
     """Return whether one of two real paths of folders is, or lies below, the other."""
-    return os.path.commonpath((one, other)) in (one, other)
+    return os.path.commonpath((folder, other)) in (folder, other)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def location_of(url: str) -> Location | None:
     return Location(kind, match[1].lower(), match[2], (match[3] or "").strip("/"))
 
 
-def name_of(path: str, mine: Location, root: str, options: StorageOptions) -> str:
+def name_of(path: str, own: Location, root: str, options: StorageOptions) -> str:
     """Return the name of a data file within the store: relative to the root, or `/` and its full key.
 
     Raises:
@@ -71,10 +71,10 @@ def name_of(path: str, mine: Location, root: str, options: StorageOptions) -> st
         raise UnusableStorageError(path=path, reason=f"it is in another store than {root}", hint=hint)
     if there is None:
         return one_key(path, path, root)
-    if (there.kind, there.bucket) != (mine.kind, mine.bucket):
+    if (there.kind, there.bucket) != (own.kind, own.bucket):
         hint = "Open a table whose files are in one bucket."
         raise UnusableStorageError(path=path, reason=f"it is in another bucket than {root}", hint=hint)
-    key, below = one_key(there.key, path, root), f"{mine.key}/" if mine.key else ""
+    key, below = one_key(there.key, path, root), f"{own.key}/" if own.key else ""
     if key.startswith(below):
         return key[len(below) :]
     refuse_outside(path, root, options)
@@ -88,7 +88,7 @@ def one_key(key: str, path: str, root: str) -> str:
         UnsafePathError: the key has an empty part, `.`, `..` or a NUL.
     """
     refuse_parts(path, key, root)
-    if any(part in ("", ".") for part in key.split("/")):
+    if any(step in ("", ".") for step in key.split("/")):
         raise UnsafePathError(file=path, path=root, reason="it names no object")
     return key
 

@@ -45,7 +45,7 @@ AHEAD, FAR_AHEAD = 256 << 10, 8 << 20
 """Least read-ahead in bytes: on a network it costs less than a second request. If a read continues the last
 fetch, the read-ahead doubles, up to the second number."""
 
-_KEPT = 4
+_CACHED_RANGES = 4
 
 Fetch = Callable[[int, int], bytes]
 
@@ -54,17 +54,17 @@ End: TypeAlias = tuple[int, str, bytes]
 
 
 class Ranges(io.RawIOBase):
-    """A file over byte ranges of an object; the last `_KEPT` fetched ranges are cached.
+    """A file over byte ranges of an object; the last `_CACHED_RANGES` fetched ranges are cached.
 
     One thread reads at a time.
 
-    Memory: `_KEPT` fetched ranges.
+    Memory: `_CACHED_RANGES` fetched ranges.
     """
 
     def __init__(self, size: int, tail: bytes, fetch: Fetch) -> None:
-        self._size, self._fetch, self._at = size, fetch, 0
+        self._size, self._fetch, self._offset = size, fetch, 0
         self._ahead, self._newest = AHEAD, (size, b"")
-        self._parts = [(size - len(tail), tail)]
+        self._ranges = [(size - len(tail), tail)]
 
     def readable(self) -> bool:
         """Return True."""
@@ -76,40 +76,40 @@ class Ranges(io.RawIOBase):
 
     def tell(self) -> int:
         """Return where the next read begins."""
-        return self._at
+        return self._offset
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to an offset."""
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
+        self._offset = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._size}[whence]
+        return self._offset
 
     def read(self, size: int | None = -1) -> bytes:
         """Read at most `size` bytes from the current offset; fewer at the end."""
-        end = self._size if size is None or size < 0 else min(self._size, self._at + size)
-        if end <= self._at:
+        end = self._size if size is None or size < 0 else min(self._size, self._offset + size)
+        if end <= self._offset:
             return b""
-        start, part = self._part(self._at, end)
-        data = part[self._at - start : end - start]
-        self._at += len(data)
+        start, data_read = self._range(self._offset, end)
+        data = data_read[self._offset - start : end - start]
+        self._offset += len(data)
         return data
 
-    def _part(self, start: int, end: int) -> tuple[int, bytes]:
+    def _range(self, start: int, end: int) -> tuple[int, bytes]:
         """Return a kept range that holds these bytes, else fetch one."""
-        for at, kept in self._parts:
-            if at <= start and end <= at + len(kept):
-                return at, kept
-        held = self._begun(start)
-        self._ahead = AHEAD if held is None else min(2 * self._ahead, FAR_AHEAD)
-        known = held or b""
-        last = min(self._size, max(end, start + len(known) + self._ahead))
-        self._newest = start, known + self._fetch(start + len(known), last)
-        self._parts = [self._newest, *self._parts[: _KEPT - 1]]
+        for begin, data in self._ranges:
+            if begin <= start and end <= begin + len(data):
+                return begin, data
+        begun = self._begun(start)
+        self._ahead = AHEAD if begun is None else min(2 * self._ahead, FAR_AHEAD)
+        beginning = begun or b""
+        last = min(self._size, max(end, start + len(beginning) + self._ahead))
+        self._newest = start, beginning + self._fetch(start + len(beginning), last)
+        self._ranges = [self._newest, *self._ranges[: _CACHED_RANGES - 1]]
         return self._newest
 
     def _begun(self, start: int) -> bytes | None:
         """Return the newest fetched bytes from `start` on; None if `start` is not in or right after them."""
-        at, kept = self._newest
-        return kept[start - at :] if at <= start <= at + len(kept) else None
+        begin, data = self._newest
+        return data[start - begin :] if begin <= start <= begin + len(data) else None
 
 
 def end_of(reply: Any) -> End:
@@ -246,7 +246,7 @@ class ObjectStorage(Storage):
     def _key(self, rel: str) -> str:
         if rel.startswith("/"):
             return rel[1:]
-        return "/".join(part for part in (self._location.key, rel) if part)
+        return "/".join(step for step in (self._location.key, rel) if step)
 
     def resolve(self, path: str) -> str:
         """Return the name of a data file: below the root, or in another folder of the same bucket."""
@@ -286,8 +286,8 @@ class ObjectStorage(Storage):
         """Read at most `length` bytes from `offset` in one request."""
         if length <= 0:
             return b""
-        wanted = {"range": (offset, offset + length)}
-        return self._ranged(rel, wanted, lambda reply: bytes(reply.bytes()), b"")
+        options = {"range": (offset, offset + length)}
+        return self._ranged(rel, options, lambda reply: bytes(reply.bytes()), b"")
 
     def _ranged(self, rel: str, options: Any, content_of: Callable[[Any], R], none: R) -> R:
         def get() -> R:
@@ -422,11 +422,11 @@ class ObjectStorage(Storage):
 
     def _known_end(self, rel: str, end: int, stat: Stat | None) -> End:
         """Return the end of an object in one state, cached; `stat`: None if it has only one."""
-        known = _ENDS.cached((self, rel, stat))
-        if known is None:
-            size, tag, tail = known = self._end(rel, end)
+        cached = _ENDS.cached((self, rel, stat))
+        if cached is None:
+            size, tag, tail = cached = self._end(rel, end)
             _ENDS.hold((self, rel, stat), (size, tag, tail[-TAIL:]), _AN_END + min(len(tail), TAIL))
-        return known
+        return cached
 
     def _end(self, rel: str, end: int) -> End:
         """Return size, tag and last bytes of an object: at least `end` of them, except in Azure."""

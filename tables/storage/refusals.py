@@ -91,7 +91,7 @@ def no_setup(place: str, error: BaseException, options: StorageOptions) -> Stora
 
 
 def _case(text: str, status: int | None, code: str) -> _Case:
-    details = " ".join(str(part) for part in (status, code) if part)
+    details = " ".join(str(word) for word in (status, code) if word)
     if code == _OF_THE_CLOCK:
         hint = "Set the clock of this machine; a store refuses what was signed at another time than its own."
         return _Case(f"the clock of this machine is not that of the store ({details})", hint, StorageError)

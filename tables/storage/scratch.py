@@ -37,9 +37,9 @@ class Scratch:
             if not self._end:
                 self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)
                 weakref.finalize(self, self._file.close)
-            left = memoryview(data)
-            while left:
-                left = left[self._file.write(left) :]
+            remaining = memoryview(data)
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
         except OSError as refused:
             raise self._refusal(refused) from refused
         self._end += data.size
@@ -52,14 +52,14 @@ class Scratch:
             StorageError: the disk refuses.
         """
         begin, size = place
-        data, at = memoryview(bytearray(size)), 0
+        data, filled = memoryview(bytearray(size)), 0
         try:
             # One call reads 2 GiB at most.
-            while at < size:
-                count = os.preadv(self._file.fileno(), [data[at:]], begin + at)
+            while filled < size:
+                count = os.preadv(self._file.fileno(), [data[filled:]], begin + filled)
                 if not count:
                     raise OSError(errno.EIO, "the temporary file is shorter than what was written")
-                at += count
+                filled += count
         except OSError as refused:
             raise self._refusal(refused) from refused
         return pa.py_buffer(data)

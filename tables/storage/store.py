@@ -240,11 +240,11 @@ class Storage(ABC):
         """Return the files of a folder whose names are greater than `name`, sorted by name."""
         return [entry for entry in self.list(prefix_dir) if entry.name > name]
 
-    def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
-        """Return what `list` returns; entries in `known` whose files still exist may be returned unchanged.
+    def list_again(self, prefix_dir: str, before: Collection[Entry]) -> list[Entry]:
+        """Return what `list` returns; entries in `before` whose files still exist may be returned unchanged.
 
         For files that never change under their names. Cost: on local disk one listing, and a stat of each
-        file that is not in `known`.
+        file that is not in `before`.
         """
         return self.list(prefix_dir)
 
