@@ -50,24 +50,24 @@ class Fold:
 
     def apply(self, commit: Commit) -> tuple[int, int, int]:
         """Apply an instant; return the numbers of files added and of files removed, and the bytes added."""
-        came, left, size = 0, 0, 0
+        came, gone, size = 0, 0, 0
         for file in commit.written:
             old = self._live(file.group)
             if self._is_replaced(file.group):
                 continue
             if old is not None and file.requested <= requested_of(old.path):
                 continue
-            left += self._hide(file.group)
+            gone += self._hide(file.group)
             self.shown[file.group] = self.slices[file.path] = file.slice()
             self._keep_logs(file.group, file.requested)
             came, size = came + 1, size + file.size
         if self.versions.timeline.properties.is_merged:
             came, size = came + self._append(commit.logs), size + commit.log_bytes
         for group in commit.replaced:
-            left += self._hide(group)
+            gone += self._hide(group)
             self.replaced.add(group)
             self._keep_logs(group, None)
-        return came, left, size
+        return came, gone, size
 
     def settle(self, version: Version, avro: AvroSchema) -> None:
         """Read the log files of the groups whose logs or base files changed, as of a version and its schema.
@@ -104,19 +104,21 @@ class Fold:
         came = 0
         for log in logs:
             if not self._is_replaced(log.group):
-                known, base = self._logs(log.group), self._live(log.group)
+                logs_of_group, base = self._logs(log.group), self._live(log.group)
                 belongs = base is None or self.versions.follows_base(log, requested_of(base.path))
-                is_new = belongs and log not in known
-                self.logs[log.group] = (*known, log) if is_new else known
+                is_new = belongs and log not in logs_of_group
+                self.logs[log.group] = (*logs_of_group, log) if is_new else logs_of_group
                 came += is_new
         return came
 
     def _keep_logs(self, group: FileGroup, requested: str | None) -> None:
         """Keep the log files that belong to a group's new base file; none if the group is replaced."""
-        known = self._logs(group)
-        if known:
-            kept = () if requested is None else known
-            self.logs[group] = tuple(log for log in kept if self.versions.follows_base(log, requested or ""))
+        logs_of_group = self._logs(group)
+        if logs_of_group:
+            remaining = () if requested is None else logs_of_group
+            self.logs[group] = tuple(
+                log for log in remaining if self.versions.follows_base(log, requested or "")
+            )
 
     def _logs(self, group: FileGroup) -> tuple[LogFile, ...]:
         return self.logs[group] if group in self.logs else self.before.logs.get(group, ())
@@ -190,21 +192,21 @@ class Folds:
         folded = self._of(versions, before, versions.between(first, last))
         return Changes(first, last, folded.slices, folded.infos, folded.avro.text != before.avro.text)
 
-    def _of(self, versions: Versions, before: HudiSnapshot, places: range) -> Folded:
+    def _of(self, versions: Versions, before: HudiSnapshot, indexes: range) -> Folded:
         """Return the fold of the commits at some indexes of the versions, which follow a snapshot."""
         if self._latest is not None:
-            known, folded = self._latest
-            if known == places and folded.fold.holds(versions, before):
+            folded_indexes, folded = self._latest
+            if folded_indexes == indexes and folded.fold.holds(versions, before):
                 return folded
         fold, avro, infos = Fold(versions, before), before.avro, []
-        for at in places:
-            instant = versions.instants[at]
+        for index in indexes:
+            instant = versions.instants[index]
             commit = known_commit(versions.timeline, instant)
-            came, left, size = fold.apply(commit)
+            came, gone, size = fold.apply(commit)
             avro = avro.after(commit, instant)
-            number, time = versions.numbers[at], versions.times[at]
-            infos.append(CommitInfo(number, time, commit.operation, came, left, size))
-        fold.settle(versions.numbers[places[-1]] if places else before.version, avro)
+            number, time = versions.numbers[index], versions.times[index]
+            infos.append(CommitInfo(number, time, commit.operation, came, gone, size))
+        fold.settle(versions.numbers[indexes[-1]] if indexes else before.version, avro)
         folded = Folded(fold, avro, tuple(infos))
-        self._latest = (places, folded)
+        self._latest = (indexes, folded)
         return folded

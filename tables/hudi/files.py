@@ -52,16 +52,16 @@ class HudiFiles(FileList):
 
     def of_group(self, group: FileGroup) -> str | None:
         """Return the path of the live file of a group; None if the group is not shown. Cost: a bisection."""
-        at, _ = self._find(group.prefix)
-        path = self.paths[at].as_py() if at < len(self) else ""
+        index, _ = self._find(group.prefix)
+        path = self.paths[index].as_py() if index < len(self) else ""
         return path if path.startswith(group.prefix) else None
 
     def blocks_of(self, group: FileGroup) -> list[str]:
         """Return the paths of the live log blocks of a group. Cost: a bisection, and a step per block."""
-        at, out = self._find(group.log_prefix)[0], []
-        while at < len(self) and (path := self.paths[at].as_py()).startswith(group.log_prefix):
+        index, out = self._find(group.log_prefix)[0], []
+        while index < len(self) and (path := self.paths[index].as_py()).startswith(group.log_prefix):
             out.append(path)
-            at += 1
+            index += 1
         return out
 
 
@@ -95,8 +95,8 @@ def check_folder(folder: object, root: str, file: str) -> str:
     """
     if not isinstance(folder, str):
         raise MalformedLogError(file=file, reason=f"a folder is named {folder!r}")
-    parts = folder.split("/") if folder else []
-    if "\0" in folder or any(part in ("", ".", "..") for part in parts):
+    steps = folder.split("/") if folder else []
+    if "\0" in folder or any(step in ("", ".", "..") for step in steps):
         raise UnsafePathError(file=folder, path=root, reason=f"{file} names a folder outside of the table")
     return folder
 
@@ -112,11 +112,11 @@ def newest_of_groups(
     for file in files:
         if file.group in hidden:
             continue
-        known = newest.get(file.group)
-        if known is None or known[0].requested < file.requested:
+        newest_files = newest.get(file.group)
+        if newest_files is None or newest_files[0].requested < file.requested:
             newest[file.group] = [file]
-        elif known[0].requested == file.requested:
-            known.append(file)
+        elif newest_files[0].requested == file.requested:
+            newest_files.append(file)
     return newest
 
 
@@ -230,8 +230,8 @@ def _data_file(
             file=path, path=root, reason=f"{file} should name a file of {folder or 'the root'}"
         )
     rows = stat.get("numWrites")
-    known = rows if isinstance(rows, int) and rows >= 0 else None
-    return base_file(folder, name, _size(stat), known) or log_file(folder, name)
+    row_count = rows if isinstance(rows, int) and rows >= 0 else None
+    return base_file(folder, name, _size(stat), row_count) or log_file(folder, name)
 
 
 def _replaced(metadata: Mapping[str, Any], file: str, root: str) -> list[FileGroup]:

@@ -125,8 +125,8 @@ def _version_of(values: Mapping[str, str], root: str) -> int:
 def _folder(values: Mapping[str, str], name: str, usual: str, parent: str, root: str) -> str:
     """Return the path of the folder below `parent` that a property names; `usual` if it is not set."""
     text = values.get(name) or usual
-    parts = text.split("/")
-    if "\0" in text or any(part in ("", ".", "..") for part in parts):
+    steps = text.split("/")
+    if "\0" in text or any(step in ("", ".", "..") for step in steps):
         raise UnsafePathError(file=text, path=root, reason=f"{name} must be the name of a folder in {parent}")
     return f"{parent}/{text}"
 

@@ -63,12 +63,12 @@ def is_saved(timeline: Timeline, instant: Instant, snapshot: HudiSnapshot) -> bo
         MalformedLogError: the metadata of the savepoint are damaged.
     """
     saved = [i for i in timeline.active if i.action == "savepoint" and i.requested == instant.requested]
-    kept: set[str] = set()
+    saved_files: set[str] = set()
     for savepoint in saved:
         for folder, named in ((timeline.metadata(savepoint) or {}).get("partitionMetadata") or {}).items():
             names = (named.get("savepointDataFile") if isinstance(named, dict) else None) or ()
-            kept |= {f"{folder}/{name}" if folder else str(name) for name in names}
-    return bool(saved) and kept == snapshot.data_files()
+            saved_files |= {f"{folder}/{name}" if folder else str(name) for name in names}
+    return bool(saved) and saved_files == snapshot.data_files()
 
 
 def _newest_before(versions: Versions) -> dict[tuple[str, str], Version | None]:
@@ -109,16 +109,16 @@ class _Search:
 
         `upto`: the newest version before the deletion; returned if nothing tells what superseded the file.
         """
-        known = self.versions.requested
+        version_of = self.versions.requested
         written = file.instant if isinstance(file, LogFile) else file.requested
         if isinstance(file, BaseFile):
             self.groups[file.group].add(file.requested)
         if file.path in self.present or not self.versions.is_complete(written, upto):
             return 0
-        later = [known[r] for r in self.groups[file.group] if r in known and self._ends(file, r)]
+        later = [version_of[r] for r in self.groups[file.group] if r in version_of and self._ends(file, r)]
         replaced = self._replaced().get(file.group)
         ends = later if replaced is None else [*later, replaced]
-        return max(min(ends, default=upto), known.get(written, 0))
+        return max(min(ends, default=upto), version_of.get(written, 0))
 
     def _ends(self, file: BaseFile | LogFile, requested: str) -> bool:
         """Return whether the base file of a completed instant is shown in place of a file."""
@@ -146,10 +146,10 @@ def _planned(timeline: Timeline) -> Iterator[BaseFile | LogFile]:
         with suppress(FileNotFoundError):
             plan = timeline.storage.read(name)
             paths = decode_metadata(plan, name).get("filePathsToBeDeletedPerPartition") if plan else None
-            for part, files in (paths or {}).items():
-                check_folder(part, root, name)
+            for partition, files in (paths or {}).items():
+                check_folder(partition, root, name)
                 listed = (str(file.get("filePath")).rpartition("/")[2] for file in files or ())
-                data_files = (_data_file(part, own) for own in listed)
+                data_files = (_data_file(partition, own) for own in listed)
                 yield from (file for file in data_files if file is not None)
 
 
@@ -209,27 +209,29 @@ def _undone(timeline: Timeline, instant: Instant) -> set[str]:
     return {str(entry.get("commitTime") if isinstance(entry, dict) else entry) for entry in undone}
 
 
-def lineage(versions: Versions, at: int) -> tuple[tuple[str, str], ...]:
+def lineage(versions: Versions, index: int) -> tuple[tuple[str, str], ...]:
     """Return the keys of a version's instant and of up to ten instants before it, in order."""
-    return tuple(instant.key for instant in versions.instants[max(0, at - _LINEAGE) : at + 1])
+    return tuple(instant.key for instant in versions.instants[max(0, index - _LINEAGE) : index + 1])
 
 
-def digest_of(versions: Versions, at: int, content: bytes) -> str:
+def digest_of(versions: Versions, index: int, content: bytes) -> str:
     """Return the hash of a version: of the requested times up to it, and of its content and instant keys.
 
     The second hash is also of the rules by which data files are read: an index built by others checks them.
     """
     digest = hashlib.sha256(f"{READING_RULES}".encode() + content)
-    for key in lineage(versions, at):
+    for key in lineage(versions, index):
         digest.update(repr(key).encode())
-    return _hash_of_requests(requested for requested, _ in lineage(versions, at)) + digest.hexdigest()[:_HALF]
+    return (
+        _hash_of_requests(requested for requested, _ in lineage(versions, index)) + digest.hexdigest()[:_HALF]
+    )
 
 
 def _hash_of_requests(requests: Iterable[str]) -> str:
     return hashlib.sha256(repr(tuple(requests)).encode()).hexdigest()[:_HALF]
 
 
-def is_taken_back(versions: Versions, known: Fingerprint) -> bool:
+def is_taken_back(versions: Versions, fingerprint: Fingerprint) -> bool:
     """Return whether later instants rolled back a version, while all versions before it are as they were.
 
     The bytes of the instant are gone. Its fingerprint proves which requested times led to it, and the
@@ -241,18 +243,18 @@ def is_taken_back(versions: Versions, known: Fingerprint) -> bool:
     """
     properties = versions.timeline.properties
     unproven = properties.is_merged and not properties.has_completion_times
-    if versions.place(known.version) is not None or unproven:
+    if versions.place(fingerprint.version) is not None or unproven:
         return False
-    at = bisect_left(versions.numbers, known.version)
+    index = bisect_left(versions.numbers, fingerprint.version)
     undone: set[str] = set()
-    for instant in versions.instants[at:]:
+    for instant in versions.instants[index:]:
         undone |= _undone(versions.timeline, instant)
-    kept = [instant.requested for instant in versions.instants[max(0, at - _LINEAGE) : at]]
-    return known.sha256[:_HALF] in map(_hash_of_requests, _histories(kept, sorted(undone)))
+    earlier = [instant.requested for instant in versions.instants[max(0, index - _LINEAGE) : index]]
+    return fingerprint.sha256[:_HALF] in map(_hash_of_requests, _histories(earlier, sorted(undone)))
 
 
-def _histories(kept: Sequence[str], undone: Sequence[str]) -> Iterable[Sequence[str]]:
+def _histories(earlier: Sequence[str], undone: Sequence[str]) -> Iterable[Sequence[str]]:
     """Yield the requested times that may have led to each rolled back instant, up to and including it."""
     for place, request in enumerate(undone):
         for before in ([], undone[:place]):
-            yield [*kept, *before, request][-(_LINEAGE + 1) :]
+            yield [*earlier, *before, request][-(_LINEAGE + 1) :]

@@ -116,8 +116,8 @@ def _read_otherwise(type_: Any, path: str) -> Iterator[str]:
             yield f"{path}:{type_['logicalType']}:{READING_RULES}"
         for field_ in type_.get("fields") or ():
             yield from _read_otherwise(field_.get("type"), f"{path}.{field_.get('name')}")
-        for part in ("type", "items", "values"):
-            yield from _read_otherwise(type_.get(part), path)
+        for key in ("type", "items", "values"):
+            yield from _read_otherwise(type_.get(key), path)
 
 
 @dataclass
@@ -158,10 +158,10 @@ class _SchemaReader:
     def _type(self, type_: Any, path: tuple[str, ...]) -> DataType:
         """Return the logical type of an Avro type other than a union."""
         if isinstance(type_, str):
-            known = self.named.get(type_)
-            if known is None:
+            declared = self.named.get(type_)
+            if declared is None:
                 return _PLAIN.get(type_) or DataType(type_, raw=type_)
-            type_ = known
+            type_ = declared
         kind = type_.get("type") if isinstance(type_, dict) else None
         if isinstance(kind, (dict, list)):
             raise self._wrong(f"column {'.'.join(path)!r} has a type within a type")

@@ -125,7 +125,7 @@ def _is_written(
     """
     if requested and requested not in versions.requested:
         return True
-    complete = (versions.instants[at] for at in versions.between(0, version))
+    complete = (versions.instants[index] for index in versions.between(0, version))
     writes = (i for i in complete if i.action in WRITES and i.requested >= log.instant)
     commits = (read(instant) for instant in writes if requested in ("", instant.requested))
     return any(log in commit.logs or not commit.is_known for commit in commits)
@@ -157,7 +157,7 @@ def build_snapshot(
         MalformedLogError: a commit is damaged, or leaves open which of two files of a group is right.
     """
     timeline = versions.timeline
-    complete = [versions.instants[at] for at in versions.between(0, version)]
+    complete = [versions.instants[index] for index in versions.between(0, version)]
     replaced: set[FileGroup] = set()
     for instant in complete:
         if instant.action == "replacecommit" and instant.row < 0:
@@ -228,16 +228,16 @@ def _logs_in_force(
     files of one instant and number, left by a retried task, the metadata of the instant name the right one.
     """
     named = versions.timeline.properties.has_completion_times
-    found: dict[FileGroup, dict[tuple[object, ...], list[LogFile]]] = {}
+    by_group: dict[FileGroup, dict[tuple[object, ...], list[LogFile]]] = {}
     for log in logs:
         base = shown.get(log.group)
         if log.group in replaced or (named and not versions.is_complete(log.instant, version)):
             continue
         if base is None or versions.follows_base(log, base.requested):
             key = log.order[:2] if named else log.order
-            found.setdefault(log.group, {}).setdefault(key, []).append(log)
+            by_group.setdefault(log.group, {}).setdefault(key, []).append(log)
     out = {}
-    for group, same in found.items():
+    for group, same in by_group.items():
         right = (own if len(own) == 1 else _right_logs(own, versions) for own in same.values())
         out[group] = tuple(sorted(chain.from_iterable(right), key=lambda log: log.order))
     return out
@@ -249,8 +249,8 @@ def _right_logs(logs: Sequence[LogFile], versions: Versions) -> Sequence[LogFile
     The file that the instant names counts. If it names none of them, but other files of the group, later
     instants wrote all of them before the table's upgrade, and all are returned: their blocks tell.
     """
-    at = versions.place(versions.requested.get(logs[0].instant, -1))
-    instant = None if at is None else versions.instants[at]
+    index = versions.place(versions.requested.get(logs[0].instant, -1))
+    instant = None if index is None else versions.instants[index]
     commit = Commit() if instant is None else read_commit(versions.timeline, instant)
     right = [log for log in logs if log in commit.logs]
     if not right and logs[0].group in {f.group for f in commit.written} | {log.group for log in commit.logs}:
@@ -280,13 +280,13 @@ def snapshot_of(
 
 def _right_one(files: Sequence[BaseFile], timeline: Timeline, complete: Iterable[Instant]) -> BaseFile:
     """Return the one that the instant names, of several files of one group and instant."""
-    wanted = files[0].requested
-    own = [i for i in complete if i.requested == wanted and i.action in WRITES]
+    requested = files[0].requested
+    own = [i for i in complete if i.requested == requested and i.action in WRITES]
     named = {f.path for instant in own for f in read_commit(timeline, instant).written}
     right = [file for file in files if file.path in named]
     if len(right) != 1:
         names = ", ".join(sorted(file.path for file in files))
-        reason = f"the commit {wanted} leaves open which file is right: {names}"
+        reason = f"the commit {requested} leaves open which file is right: {names}"
         raise MalformedLogError(file=own[0].file if own else timeline.properties.active, reason=reason)
     return right[0]
 

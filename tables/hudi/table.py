@@ -115,16 +115,16 @@ class HudiTable(Table):
 
     def _look(self) -> Versions:
         """Return the versions as they are now; drop cached snapshots if known instants have changed."""
-        timeline, known = self._reader.look(), self._versions
-        if known is not None and known.timeline is timeline:
-            return known
+        timeline, before = self._reader.look(), self._versions
+        if before is not None and before.timeline is timeline:
+            return before
         newest = timeline.completed[-1].requested if timeline.completed else NEWEST
         check_readable(timeline.properties, self.root, newest)
-        versions = Versions.of(timeline, known)
+        versions = Versions.of(timeline, before)
         if not versions.numbers:
             reason, hint = "no write has completed", "Try again when the first write has completed."
             raise NotATableError(path=self.root, reason=reason, kind=WORDS.kind, log=LOG, hint=hint)
-        if known is not None and not known.begins(timeline) and not _goes_on(known, versions):
+        if before is not None and not before.begins(timeline) and not _goes_on(before, versions):
             self._snapshots.clear()
         self._versions, self._listed = versions, None
         return versions
@@ -136,8 +136,8 @@ class HudiTable(Table):
 
     def moved_on(self, since: Version) -> bool:
         """Return whether the head is not `since`, or the timeline has changed. Cost: as `head`."""
-        known = self._versions
-        return self.head() != since or self._versions is not known
+        before = self._versions
+        return self.head() != since or self._versions is not before
 
     @_settled
     def earliest(self) -> Version:
@@ -156,7 +156,7 @@ class HudiTable(Table):
         """Return the data files of a state of the timeline, after a check that none was deleted meanwhile."""
         if self._listed is None or self._listed[0] is not versions:
             files = list_files(self.storage)
-            if not _kept_all(versions.timeline, self._reader.look(anew=True)):
+            if not _deleted_nothing(versions.timeline, self._reader.look(anew=True)):
                 raise FileNotFoundError("a time without deletions in which the folders can be listed")
             self._listed = (versions, files)
         return self._listed[1]
@@ -184,13 +184,13 @@ class HudiTable(Table):
         return self._snapshot(versions, versions.head if version is None else version)
 
     def _snapshot(self, versions: Versions, version: Version) -> HudiSnapshot:
-        at = versions.place(version)
-        kept = None if at is None else self._snapshots.cached(version)
-        if kept is not None:
-            return kept
-        if at is None:
+        index = versions.place(version)
+        cached = None if index is None else self._snapshots.cached(version)
+        if cached is not None:
+            return cached
+        if index is None:
             raise self._not_found(versions, version, versions.why_unknown(version))
-        time = versions.times[at]
+        time = versions.times[index]
         near = [v for v, _ in self._snapshots.items() if v < version]
         if near and len(versions.between(max(near), version)) <= _NEAR:
             before = self._snapshots.cached(max(near))
@@ -208,7 +208,7 @@ class HudiTable(Table):
             if cleaned:
                 raise self._not_found(versions, versions.name_of(version), _CLEANED) from None
             raise
-        if cleaned and not is_saved(versions.timeline, versions.instants[at], snapshot):
+        if cleaned and not is_saved(versions.timeline, versions.instants[index], snapshot):
             raise self._not_found(versions, versions.name_of(version), _CLEANED)
         return self._keep(snapshot)
 
@@ -223,8 +223,8 @@ class HudiTable(Table):
     def versions(self, first: Version, last: Version, most: int | None = None) -> Sequence[Version]:
         """Return the versions from `first` to `last`, which are bounds. Cost: two bisections."""
         versions = self._look()
-        places = versions.between(first, last)
-        return versions.numbers[places.start : places.stop][:most]
+        indexes = versions.between(first, last)
+        return versions.numbers[indexes.start : indexes.stop][:most]
 
     @_settled
     def name_of(self, version: Version) -> str:
@@ -271,15 +271,15 @@ class HudiTable(Table):
 
     def _before(self, versions: Versions, first: Version) -> HudiSnapshot:
         """Return the snapshot of the newest version before a bound."""
-        at = versions.between(0, first - 1).stop - 1
-        if at < 0:
+        index = versions.between(0, first - 1).stop - 1
+        if index < 0:
             if self._earliest(versions) > versions.numbers[0]:
                 raise self._gap(versions, first)
             return build_snapshot(versions, first - 1, 0, self._files(versions))
         try:
-            return self._snapshot(versions, versions.numbers[at])
+            return self._snapshot(versions, versions.numbers[index])
         except VersionNotFoundError as gone:
-            raise self._gap(versions, versions.numbers[at]) from gone
+            raise self._gap(versions, versions.numbers[index]) from gone
 
     def _gap(self, versions: Versions, version: Version) -> CommitGapError:
         ends = (versions.name_of(self._earliest(versions)), versions.name_of(versions.head))
@@ -291,22 +291,22 @@ class HudiTable(Table):
     def commit_timestamp(self, version: Version) -> int:
         """Return the time of a version in ms since 1970; see `Versions.times`."""
         versions = self._look()
-        at = versions.place(version)
-        if at is None:
+        index = versions.place(version)
+        if index is None:
             raise self._gap(versions, version)
-        return versions.times[at]
+        return versions.times[index]
 
     @_settled
     def version_at(self, timestamp_ms: int) -> Version:
         """Return the newest version committed at or before a time."""
         versions = self._look()
         earliest = self._earliest(versions)
-        at = bisect_right(versions.times, timestamp_ms) - 1
-        if timestamp_ms > versions.times[-1] or at < 0 or versions.numbers[at] < earliest:
+        index = bisect_right(versions.times, timestamp_ms) - 1
+        if timestamp_ms > versions.times[-1] or index < 0 or versions.numbers[index] < earliest:
             late = timestamp_ms > versions.times[-1]
             reason = "it is after the last commit" if late else "it is before the first readable commit"
             raise self._not_found(versions, f"at {show_time(timestamp_ms)}", reason)
-        return versions.numbers[at]
+        return versions.numbers[index]
 
     @_settled
     def fingerprint(self, version: Version) -> Fingerprint | None:
@@ -315,11 +315,11 @@ class HudiTable(Table):
         None also for an instant in the archive of table version 6. Cost: reads the instant.
         """
         versions = self._look()
-        at = versions.place(version)
-        content = None if at is None else versions.timeline.content(versions.instants[at])
-        if at is None or content is None:
+        index = versions.place(version)
+        content = None if index is None else versions.timeline.content(versions.instants[index])
+        if index is None or content is None:
             return None
-        return Fingerprint(version, digest_of(versions, at, content), _table_name(versions))
+        return Fingerprint(version, digest_of(versions, index, content), _table_name(versions))
 
     def took_back(self, known: Fingerprint) -> bool:
         """Return whether rollbacks or restores removed a version. Cost: reads their metadata.
@@ -346,12 +346,12 @@ class HudiTable(Table):
     def fingerprint_stat(self, version: Version) -> object:
         """Return a value that changes if an instant is replaced; None if it is gone. Cost: a look."""
         versions = self._look()
-        at = versions.place(version)
-        if at is None:
+        index = versions.place(version)
+        if index is None:
             return None
-        instant = versions.instants[at]
+        instant = versions.instants[index]
         stat = self.storage.stat(instant.file) if instant.row < 0 else None
-        return stat, instant.file, lineage(versions, at)
+        return stat, instant.file, lineage(versions, index)
 
     def group_of(self, snapshot: Snapshot, slice_: FileSlice) -> GroupOfFile:
         """Return the folder and the file group of a base file or a log block. Cost: a bisection."""
@@ -365,20 +365,20 @@ def _table_name(versions: Versions) -> str:
     return versions.timeline.properties.values.get("hoodie.table.name", "")
 
 
-def _goes_on(known: Versions, now: Versions) -> bool:
+def _goes_on(earlier: Versions, now: Versions) -> bool:
     """Return whether all known versions are unchanged; the oldest of them may be missing by now."""
-    before = now.between(0, known.head)
-    kept = min(len(before), len(known.numbers))
-    if not kept or now.numbers[before.stop - 1] != known.head:
+    before = now.between(0, earlier.head)
+    shared = min(len(before), len(earlier.numbers))
+    if not shared or now.numbers[before.stop - 1] != earlier.head:
         return False
-    start = before.stop - kept
+    start = before.stop - shared
     past = zip(now.numbers[start : before.stop], now.instants[start : before.stop], strict=True)
-    old = zip(known.numbers[-kept:], known.instants[-kept:], strict=True)
+    old = zip(earlier.numbers[-shared:], earlier.instants[-shared:], strict=True)
     return all((a, i.key) == (b, j.key) for (a, i), (b, j) in zip(past, old, strict=True))
 
 
-def _kept_all(before: Timeline, now: Timeline) -> bool:
+def _deleted_nothing(before: Timeline, now: Timeline) -> bool:
     """Return whether no data file can have been deleted between two looks; commits may have completed."""
     old = before.completed
-    kept = now.completed[: len(old)] == old and now.deleting <= before.deleting
-    return kept and all(instant.action not in DELETIONS for instant in now.completed[len(old) :])
+    is_same = now.completed[: len(old)] == old and now.deleting <= before.deleting
+    return is_same and all(instant.action not in DELETIONS for instant in now.completed[len(old) :])

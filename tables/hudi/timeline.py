@@ -67,13 +67,13 @@ class Timeline:
 
 def _content(storage: Storage, file: str) -> bytes:
     """Read the file of an instant; the newest one that a look has read is not requested again."""
-    newest, mine = ("content", storage), SEEN.stats
-    known = None if mine is None else mine.get(newest)
-    if known is not None and known[0] == file:
-        return bytes(known[1])
+    newest, looks = ("content", storage), SEEN.stats
+    cached = None if looks is None else looks.get(newest)
+    if cached is not None and cached[0] == file:
+        return bytes(cached[1])
     data = storage.read(file)
-    if mine is not None:
-        mine[newest] = (file, data)
+    if looks is not None:
+        looks[newest] = (file, data)
     return data
 
 
@@ -102,14 +102,14 @@ class TimelineReader:
         timeline, because a writer is archiving it or died meanwhile, counts once, as active. The history is
         listed after the active timeline: an instant that is archived between the two listings is in both.
         """
-        mine = ("timeline", self.storage)
-        known = self._timeline
-        seen = None if anew or SEEN.stats is None else SEEN.stats.get(mine)
-        if known is not None and id(seen) == id(known):
-            return known
+        key = ("timeline", self.storage)
+        before = self._timeline
+        seen = None if anew or SEEN.stats is None else SEEN.stats.get(key)
+        if before is not None and id(seen) == id(before):
+            return before
         timeline = self._timeline = self._read()
         if SEEN.stats is not None:
-            SEEN.stats[mine] = timeline
+            SEEN.stats[key] = timeline
         return timeline
 
     def _read(self) -> Timeline:
@@ -123,11 +123,11 @@ class TimelineReader:
 
     def _read_timeline(self, properties: TableProperties, listed: list[Entry] | None) -> Timeline:
         """Return the timeline; `listed`: what its folder holds, if that has just been listed."""
-        known = self._timeline
-        is_same = known is not None and known.properties is properties
+        before = self._timeline
+        is_same = before is not None and before.properties is properties
         folder = None if self.storage.remote else self.storage.stat(properties.active)
-        if known is not None and is_same and folder is not None and folder == self._folder:
-            return known
+        if before is not None and is_same and folder is not None and folder == self._folder:
+            return before
         began = time.time_ns()
         named = properties.has_completion_times
         # In table version 6 modification times are completion times, so all entries are read again.
@@ -136,9 +136,9 @@ class TimelineReader:
         entries = listed
         changed = max([0 if folder is None else folder.mtime_ns, *(e.mtime_ms * 1_000_000 for e in entries)])
         quiet = folder if began - changed > _QUIET_NS else None
-        if known is not None and is_same and entries == self._entries:
+        if before is not None and is_same and entries == self._entries:
             self._folder = quiet
-            return known
+            return before
         active = list_active(entries, properties.active, named, self.storage.root)
         everything = self._list_earlier(properties).before(active.completed, named)
         # Only now: after a look that failed, the next must not take the folder for known.

@@ -49,30 +49,30 @@ class Versions:
     """How far the digits of completion times are ahead of UTC, in ms."""
 
     @classmethod
-    def of(cls, timeline: Timeline, known: Versions | None = None) -> Versions:
+    def of(cls, timeline: Timeline, earlier: Versions | None = None) -> Versions:
         """Return the versions of the instants of a timeline.
 
-        `known`: the versions of an earlier look, which are extended if they still hold.
+        `earlier`: the versions of an earlier look, which are extended if they still hold.
 
         Cost of an extension: a pass over the active timeline.
         """
-        if known is None or not known.begins(timeline):
+        if earlier is None or not earlier.begins(timeline):
             offset = _zone_ms(timeline)
-            known = cls(timeline, (), (), {}, (), "", offset)
+            earlier = cls(timeline, (), (), {}, (), "", offset)
             new: Sequence[Instant] = timeline.completed
         else:
-            new = timeline.completed[len(known.timeline.completed) :]
-        out = _numbered(new, timeline, known.numbers[-1] if known.numbers else -1)
-        times = _times(out, known)
+            new = timeline.completed[len(earlier.timeline.completed) :]
+        out = _numbered(new, timeline, earlier.numbers[-1] if earlier.numbers else -1)
+        times = _times(out, earlier)
         requested = {i.requested: version for version, i in out if i.action in WRITES}
         return cls(
             timeline,
-            (*known.numbers, *(version for version, _ in out)),
-            (*known.instants, *(instant for _, instant in out)),
-            {**known.requested, **requested},
-            (*known.times, *times),
+            (*earlier.numbers, *(version for version, _ in out)),
+            (*earlier.instants, *(instant for _, instant in out)),
+            {**earlier.requested, **requested},
+            (*earlier.times, *times),
             _first_active(timeline),
-            known.offset_ms,
+            earlier.offset_ms,
         )
 
     def begins(self, timeline: Timeline) -> bool:
@@ -92,8 +92,8 @@ class Versions:
 
     def place(self, version: Version) -> int | None:
         """Return the index of a version in `numbers`; None if there is no such version."""
-        at = bisect_left(self.numbers, version)
-        return at if at < len(self.numbers) and self.numbers[at] == version else None
+        index = bisect_left(self.numbers, version)
+        return index if index < len(self.numbers) and self.numbers[index] == version else None
 
     def is_complete(self, requested: str, version: Version) -> bool:
         """Return whether an instant had completed at a version.
@@ -109,8 +109,8 @@ class Versions:
     def completion(self, requested: str) -> str:
         """Return the completion time of a write as digits; its requested time if the write is unknown."""
         own = self.requested.get(requested)
-        at = None if own is None else self.place(own)
-        return requested if at is None else self.instants[at].completed
+        index = None if own is None else self.place(own)
+        return requested if index is None else self.instants[index].completed
 
     def follows_base(self, log: LogFile, requested: str) -> bool:
         """Return whether a log file belongs to the base file of an instant, or to a later base file.
@@ -137,9 +137,9 @@ class Versions:
 
     def named(self, name: str) -> Version | None:
         """Return the version that a text names: the requested time of its instant, or its number."""
-        known = self.requested.get(name)
-        if known is not None:
-            return known
+        version = self.requested.get(name)
+        if version is not None:
+            return version
         others = (
             v for v, i in zip(self.numbers, self.instants, strict=True) if name in (i.requested, str(v))
         )
@@ -147,17 +147,17 @@ class Versions:
 
     def name_of(self, version: Version) -> str:
         """Return the requested time of a version's instant, the name under which people know the version."""
-        at = self.place(version)
-        return str(version) if at is None else self.instants[at].requested
+        index = self.place(version)
+        return str(version) if index is None else self.instants[index].requested
 
 
-def _times(numbered: Sequence[tuple[Version, Instant]], known: Versions) -> list[int]:
+def _times(numbered: Sequence[tuple[Version, Instant]], earlier: Versions) -> list[int]:
     """Return the times of new versions, which follow the known versions."""
-    named = known.timeline.properties.has_completion_times
+    named = earlier.timeline.properties.has_completion_times
     times: list[int] = []
-    last = known.times[-1] if known.times else None
+    last = earlier.times[-1] if earlier.times else None
     for number, instant in numbered:
-        own = instant.changed_ms or (digits_ms(instant.completed) - known.offset_ms if named else number)
+        own = instant.changed_ms or (digits_ms(instant.completed) - earlier.offset_ms if named else number)
         last = own if last is None else max(own, last + 1)
         times.append(last)
     return times

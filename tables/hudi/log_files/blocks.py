@@ -186,31 +186,31 @@ class _Bytes:
     size: int
     path: str
     _start: int = 0
-    _held: bytes = b""
+    _window: bytes = b""
 
     def read(self, offset: int, length: int) -> bytes:
         """Return `length` bytes from `offset`; fewer if the file ends before."""
-        at = offset - self._start
-        if at < 0 or at + length > len(self._held):
+        begin = offset - self._start
+        if begin < 0 or begin + length > len(self._window):
             if not 0 <= offset < self.size:
                 return b""
             is_small = self.size <= WHOLE
             self._start = 0 if is_small else offset
             ahead = self.size if is_small else max(length, AHEAD)
-            self._held = self.storage.read_range(self.name, self._start, ahead)
-            at = offset - self._start
-        return self._held[at : at + length]
+            self._window = self.storage.read_range(self.name, self._start, ahead)
+            begin = offset - self._start
+        return self._window[begin : begin + length]
 
-    def find(self, wanted: bytes, start: int) -> int:
+    def find(self, pattern: bytes, start: int) -> int:
         """Return the offset of the next occurrence from `start`; the size of the file if there is none."""
         while start < self.size:
             window = self.storage.read_range(self.name, start, 1 << 20)
-            at = window.find(wanted)
-            if at >= 0:
-                return start + at
-            if len(window) < len(wanted):
+            index = window.find(pattern)
+            if index >= 0:
+                return start + index
+            if len(window) < len(pattern):
                 break
-            start += len(window) - len(wanted) + 1
+            start += len(window) - len(pattern) + 1
         return self.size
 
 
@@ -248,7 +248,7 @@ class _Headers:
     texts: dict[int, str] = field(default_factory=dict)
     places: dict[int, Span] = field(default_factory=dict)
 
-    def read(self, data: _Bytes, at: int, count: int, end: int) -> int:
+    def read(self, data: _Bytes, offset: int, count: int, end: int) -> int:
         """Read `count` headers that begin at an offset; return the offset at which they end.
 
         Raises:
@@ -257,17 +257,17 @@ class _Headers:
         if not 0 <= count <= _MOST_HEADERS:
             raise ValueError(f"it has {count} headers")
         for _ in range(count):
-            key, length = _unpacked(data, _ENTRY, at, end)
-            at += _ENTRY.size
-            if length < 0 or at + length > end:
+            key, length = _unpacked(data, _ENTRY, offset, end)
+            offset += _ENTRY.size
+            if length < 0 or offset + length > end:
                 raise ValueError(f"header {key} of {length} bytes goes beyond the end")
-            self.places[key] = Span(at, length)
+            self.places[key] = Span(offset, length)
             if key == Header.POSITIONS and length <= _LARGEST_POSITIONS:
-                self.texts[key] = data.read(at, length).decode("latin-1")
+                self.texts[key] = data.read(offset, length).decode("latin-1")
             elif length <= _LARGEST_TEXT:
-                self.texts[key] = data.read(at, length).decode()
-            at += length
-        return at
+                self.texts[key] = data.read(offset, length).decode()
+            offset += length
+        return offset
 
 
 def _end(data: _Bytes, offset: int, size: int) -> int:
@@ -286,8 +286,8 @@ def _content(data: _Bytes, headers: _Headers, offset: int, end: int) -> Span:
     """Read the headers of a block and return where its content lies."""
     start = offset + len(MAGIC)
     count = _unpacked(data, _FIRST, start, end)[3]
-    at = headers.read(data, start + _FIRST.size, count, end)
-    content = Span(at + _LAST.size, _unpacked(data, _LAST, at, end)[0])
+    headers_end = headers.read(data, start + _FIRST.size, count, end)
+    content = Span(headers_end + _LAST.size, _unpacked(data, _LAST, headers_end, end)[0])
     behind = content.offset + content.length
     if content.length < 0 or behind > end:
         raise ValueError(f"its content of {content.length} bytes goes beyond the end")
@@ -314,9 +314,9 @@ def _keep_headers(data: _Bytes, headers: _Headers, offset: int) -> None:
         headers.read(data, start + _FIRST.size, _unpacked(data, _FIRST, start, data.size)[3], data.size)
 
 
-def _unpacked(data: _Bytes, form: struct.Struct, at: int, end: int) -> tuple[int, ...]:
+def _unpacked(data: _Bytes, form: struct.Struct, offset: int, end: int) -> tuple[int, ...]:
     """Return the numbers at an offset."""
-    packed = data.read(at, form.size) if at + form.size <= end else b""
+    packed = data.read(offset, form.size) if offset + form.size <= end else b""
     if len(packed) < form.size:
-        raise ValueError(f"it ends at byte {at}")
+        raise ValueError(f"it ends at byte {offset}")
     return form.unpack(packed)

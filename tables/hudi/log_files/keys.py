@@ -74,7 +74,7 @@ def is_less(first: Ordering | None, other: Ordering | None) -> bool | None:
 
 
 def _types(value: Ordering | None) -> list[type]:
-    return [type(part) for part in value] if isinstance(value, tuple) else [type(value)]
+    return [type(item) for item in value] if isinstance(value, tuple) else [type(value)]
 
 
 class Record(NamedTuple):
@@ -118,11 +118,11 @@ def records_of(
             and len(rule.ordering) == 1
             and pa.types.is_int32(_column(rows, rule.ordering[0]).type)
         )
-        places = range(start, start + len(rows))
-        for row, key, value, mark in zip(places, rows[KEY].to_pylist(), values, marks, strict=True):
+        numbers = range(start, start + len(rows))
+        for row, key, value, mark in zip(numbers, rows[KEY].to_pylist(), values, marks, strict=True):
             wins = mark and (isinstance(value, Missing) or (ints and value == 0))
             yield Record(key, None if wins else value, mark, number, row)
-        start = places.stop
+        start = numbers.stop
 
 
 def _marks(rows: pa.Table) -> Iterable[bool]:
@@ -199,7 +199,7 @@ def unproven(storage: Storage, version: str, feature: str, hint: str = _HINT) ->
     )
 
 
-def find_keys(file: ParquetFile, wanted: pa.Array, path: str) -> Iterator[tuple[str, int]]:
+def find_keys(file: ParquetFile, lookup_keys: pa.Array, path: str) -> Iterator[tuple[str, int]]:
     """Yield the wanted keys that a base file has, each with its row, in the order of the rows.
 
     Cost: decodes the key column, one row group at a time.
@@ -212,8 +212,10 @@ def find_keys(file: ParquetFile, wanted: pa.Array, path: str) -> Iterator[tuple[
     start = 0
     for group in range(file.metadata.num_row_groups):
         keys = file.read_row_group(group, [KEY])[KEY].combine_chunks()
-        places = pc.indices_nonzero(pc.is_in(keys, value_set=wanted))
-        yield from zip(keys.take(places).to_pylist(), (start + at for at in places.to_pylist()), strict=True)
+        indexes = pc.indices_nonzero(pc.is_in(keys, value_set=lookup_keys))
+        yield from zip(
+            keys.take(indexes).to_pylist(), (start + index for index in indexes.to_pylist()), strict=True
+        )
         start += len(keys)
 
 
@@ -273,7 +275,7 @@ class _Reader:
     storage: Storage
     block: LogBlock
     content: bytes
-    at: int
+    offset: int
 
     def deletions(self) -> list[Deletion]:
         out: list[Deletion] = []
@@ -283,7 +285,7 @@ class _Reader:
             if count > len(self.content):
                 raise ValueError(f"{count} records cannot be there")
             out += [self._deletion() for _ in range(count)]
-        if self.at != len(self.content):
+        if self.offset != len(self.content):
             raise ValueError("bytes follow the last record")
         return out
 
@@ -335,17 +337,17 @@ class _Reader:
         return self._bytes(self._long()).decode() if self._long() else None
 
     def _bytes(self, length: int) -> bytes:
-        if not 0 <= length <= len(self.content) - self.at:
+        if not 0 <= length <= len(self.content) - self.offset:
             raise ValueError(f"a value of {length} bytes goes beyond the end")
-        self.at += length
-        return self.content[self.at - length : self.at]
+        self.offset += length
+        return self.content[self.offset - length : self.offset]
 
     def _long(self) -> int:
         """Return an integer in Avro's encoding."""
         number, shift = 0, 0
         while True:
-            byte = self.content[self.at]
-            self.at += 1
+            byte = self.content[self.offset]
+            self.offset += 1
             number |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return (number >> 1) ^ -(number & 1)

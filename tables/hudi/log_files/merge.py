@@ -114,8 +114,8 @@ class Merging:
     @property
     def size(self) -> int:
         """The bytes that the state takes in memory."""
-        places = len(self.before) + len(self.unsettled)
-        return _A_RECORD * len(self.winners) + _A_ROW * len(self.rows) + _A_PLACE * places
+        positions = len(self.before) + len(self.unsettled)
+        return _A_RECORD * len(self.winners) + _A_ROW * len(self.rows) + _A_PLACE * positions
 
     def leads_to(self, plan: MergePlan) -> bool:
         """Return whether a plan begins with the blocks of this state."""
@@ -172,11 +172,11 @@ class Merging:
 
     def _go_on_by_key(self, block: int) -> None:
         """Key the winners by the keys of the records, from a block without positions on."""
-        self.by_key, known = True, self.winners
-        self.winners = {record.key: record for record in known.values()}
-        if len(self.winners) != len(known):
+        self.by_key, winners_before = True, self.winners
+        self.winners = {record.key: record for record in winners_before.values()}
+        if len(self.winners) != len(winners_before):
             raise self._unproven(block, "updates of two rows of one key, by position and by key")
-        self.unsettled = {place: known[slot].key for place, slot in self.unsettled.items()}
+        self.unsettled = {place: winners_before[slot].key for place, slot in self.unsettled.items()}
         self.changed = None
         self.hidden.pop(_BASE, None)
 
@@ -258,10 +258,10 @@ class Merging:
 
     def _settle(self, slots: Collection[Slot]) -> None:
         """Hide and show rows by the winning records of some positions or keys."""
-        kept = self._against_base(slots)
+        base_wins = self._against_base(slots)
         for slot in slots:
             record = self.winners[slot]
-            if slot not in kept and not record.deletes:
+            if slot not in base_wins and not record.deletes:
                 self.hidden[record.block].discard(record.row)
             elif record.block in self.hidden:
                 self.hidden[record.block].add(record.row)
@@ -291,25 +291,25 @@ class Merging:
         path = self._path(_BASE)
         with named_file(self.storage, path), open_parquet(self._open(path)) as file:
             if self.by_key:
-                wanted = [slot for slot in slots if slot not in self.rows]
-                for key, row in find_keys(file, arrow_array(wanted, pa.string()), path):
+                unknown_keys = [slot for slot in slots if slot not in self.rows]
+                for key, row in find_keys(file, arrow_array(unknown_keys, pa.string()), path):
                     self.rows.setdefault(key, row)
             else:
                 self._check_positions(slots, file.metadata.num_rows, path)
-            kept = self._kept(file, slots)
+            base_wins = self._base_wins(file, slots)
         rows_of_slots = ((slot, self._row_of(slot)) for slot in slots)
         self.hidden.setdefault(_BASE, BitMap()).update(
-            row for slot, row in rows_of_slots if row is not None and slot not in kept
+            row for slot, row in rows_of_slots if row is not None and slot not in base_wins
         )
         self.hidden[_BASE].difference_update(
-            BitMap([row for row in map(self._row_of, kept) if row is not None])
+            BitMap([row for row in map(self._row_of, base_wins) if row is not None])
         )
-        return kept
+        return base_wins
 
     def _open(self, path: str) -> pa.NativeFile:
         return self.storage.open(self.storage.resolve(path))
 
-    def _kept(self, file: ParquetFile, slots: Collection[Slot]) -> set[Slot]:
+    def _base_wins(self, file: ParquetFile, slots: Collection[Slot]) -> set[Slot]:
         """Return the positions or keys of the rows of the base file that win by their ordering values."""
         if not self.plan.rule.by_time or not self.plan.rule.ordering:
             return set()
@@ -318,29 +318,29 @@ class Merging:
         )
         timed = {row: slot for slot, row in rows_of_slots if row is not None}
         instant = requested_of(self.plan.base or "")
-        kept = set[Slot]()
-        for part, chosen in _taken(file, sorted(timed), self.plan.rule.ordering):
-            values = orderings(self.storage, part, self.plan.rule.ordering, instant)
+        base_wins = set[Slot]()
+        for table, chosen in _rows_of_groups(file, sorted(timed), self.plan.rule.ordering):
+            values = orderings(self.storage, table, self.plan.rule.ordering, instant)
             for row, value in zip(chosen, values, strict=True):
                 winner = self.winners[timed[row]]
                 if self._less(winner.ordering, value, winner.block):
-                    kept.add(timed[row])
-        return kept
+                    base_wins.add(timed[row])
+        return base_wins
 
     def _unproven(self, block: int, feature: str) -> UnsupportedFeatureError:
         return unproven(self.storage, self.plan.blocks[block].instant, feature)
 
 
-def _taken(
+def _rows_of_groups(
     file: ParquetFile, rows: Sequence[int], columns: Sequence[str]
 ) -> Iterator[tuple[pa.Table, Sequence[int]]]:
     """Yield columns of the given, ascending rows of a file, with the rows; one row group at a time."""
-    start, at, stored = 0, 0, stored_of(file, columns)
+    start, first, stored = 0, 0, stored_of(file, columns)
     for group in range(file.metadata.num_row_groups):
         end = start + file.metadata.row_group(group).num_rows
-        until = bisect_left(rows, end, at)
-        if until > at:
-            chosen = rows[at:until]
-            part = file.read_row_group(group, stored)
-            yield part.take(arrow_array([row - start for row in chosen], pa.int64())), chosen
-        start, at = end, until
+        until = bisect_left(rows, end, first)
+        if until > first:
+            chosen = rows[first:until]
+            table = file.read_row_group(group, stored)
+            yield table.take(arrow_array([row - start for row in chosen], pa.int64())), chosen
+        start, first = end, until

@@ -135,16 +135,16 @@ class MergePlan:
         of different rows of the base file do not affect each other. Cost: a union and a comparison per block;
         for a block whose rows later blocks share, also a comparison with later blocks.
         """
-        known = [each for each in rows if each is not None]
-        if len(known) < len(rows) or any(block.is_partial for block in self.blocks):
+        positions = [bits for bits in rows if bits is not None]
+        if len(positions) < len(rows) or any(block.is_partial for block in self.blocks):
             return [len(rows) - 1] * len(rows)
         out, later = [], BitMap64()
-        for number in reversed(range(len(known))):
-            mine, last = known[number], number
-            if mine.intersect(later):
-                last = next(n for n in reversed(range(len(known))) if mine.intersect(known[n]))
+        for number in reversed(range(len(positions))):
+            own, last = positions[number], number
+            if own.intersect(later):
+                last = next(n for n in reversed(range(len(positions))) if own.intersect(positions[n]))
             out.append(last)
-            later |= mine
+            later |= own
         return out[::-1]
 
     def slice_path(self, number: int) -> str:
