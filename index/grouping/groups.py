@@ -27,7 +27,6 @@ from tailbit.index.grouping.dictionary import (
     first_in_order,
     holding,
 )
-from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.value_counts import Counts
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
@@ -151,7 +150,7 @@ def recorded_groups(
     """
     begun = time.perf_counter()
     for column, field_numbers in _counted_columns(selection, columns, recorded):
-        key_type = key_type_of(column.type)
+        key_type = key_type_of_column(column)
         counts = recorded.of(selection, column, key_type)
         if counts is not None:
             groups = _groups(recorded, column, key_type, counts, field_numbers)

@@ -23,6 +23,7 @@ from support.tables import (
     with_vectors,
 )
 from tailbit.errors import ColumnTypeError, UnknownColumnError
+from tailbit.index.grouping.groups import recorded_groups
 from tailbit.index.store.table import MetadataTable
 
 
@@ -115,6 +116,14 @@ def test_a_column_without_keys_has_no_facets(table_path: str) -> None:
         tailbit.open(table_path).where().facets("tags")
     with pytest.raises(UnknownColumnError, match="nearest: amount"):
         tailbit.open(table_path).where().facets("amonut")
+
+
+def test_a_column_without_keys_has_no_recorded_groups(table_path: str) -> None:
+    write_deltalake(table_path, EVERY_TYPE)
+    index_of(table_path, ["id"])
+    answer = tailbit.open(table_path).where()
+    with pytest.raises(ColumnTypeError, match="column place is of type STRUCT"):
+        recorded_groups(answer._selection, answer._keys("place"), answer._recorded)
 
 
 def test_facets_of_a_nested_column_and_of_an_empty_table(table_path: str) -> None:
