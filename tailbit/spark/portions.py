@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tailbit import __version__
-from tailbit.base.arrays import Longs
+from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError, RequirementError, UnusableStorageError
 from tailbit.base.once import once
@@ -92,6 +92,12 @@ class Division:
         return numpy_of(self.selection.snapshot.files.core["size"], dtype=np.int64)
 
     @once
+    def _are_uncovered(self) -> Mask:
+        mask = np.zeros(len(self._sizes), dtype=np.bool_)
+        mask[self.selection.coverage.uncovered] = True
+        return mask
+
+    @once
     def _records(self) -> Longs:
         """Return, per file of the snapshot, the row number of its record in the index; -1 if it has none."""
         paths = self.selection.snapshot.files.paths
@@ -135,8 +141,7 @@ class Division:
 
         Once it is known that the data is worth a task, no more is read here to know it exactly.
         """
-        uncovered = np.intersect1d(self.files, self.selection.coverage.uncovered)
-        of_uncovered = int(self._sizes[uncovered].sum())
+        of_uncovered = int(self._sizes[self.files][self._are_uncovered[self.files]].sum())
         if of_uncovered >= self.task_bytes or self.postings >= self.task_bytes:
             return of_uncovered
         if all(is_counted(self.selection.coverage.spaces, column) for column in columns):
@@ -178,7 +183,7 @@ class Division:
 
     def _portion(self, numbers: Longs) -> Portion:
         selection, records = self.selection, self._records[numbers]
-        uncovered = np.intersect1d(numbers, selection.coverage.uncovered)
+        uncovered = numbers[self._are_uncovered[numbers]]
         snapshot = selection.snapshot
         return Portion(
             node=selection.node,
