@@ -6,8 +6,7 @@ import pytest
 
 from support.fuzzer.keys_run import run_keys
 from support.profiles import seeds
-from tailbit.index.postings import postings
-from tailbit.index.postings.paged import places
+from tailbit.index.postings import pages, postings
 
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 
@@ -27,10 +26,10 @@ def test_keys_are_located_where_a_join_finds_them(seed: int, writer: str) -> Non
 def test_record_keys_of_many_small_pages_are_located_where_a_join_finds_them(
     seed: int, cost_of_a_page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (postings, places):
+    for module in (postings, pages):
         monkeypatch.setattr(module, "PAGE_ROWS", 2)
     for name in ("_A_PAGE", "_OFTEN"):
-        monkeypatch.setattr(places, name, cost_of_a_page)
+        monkeypatch.setattr(pages, name, cost_of_a_page)
     monkeypatch.setattr(postings, "PAGED_GROUP_ROWS", 7)
     report = run_keys(seed + 200, 60)
     assert report.findings == []

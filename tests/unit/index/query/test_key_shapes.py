@@ -15,8 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.key_places import joined, located_in
 from tailbit.index.evaluation import costs
-from tailbit.index.postings import postings, segment
-from tailbit.index.postings.paged import lookup, places
+from tailbit.index.postings import paged_lookup, pages, postings, segment
 from tailbit.index.query import key_join, locate
 from tailbit.index.query import lookup as lookups
 from tailbit.tables.parquet import assembly
@@ -77,7 +76,7 @@ def rows_of(first: int, count: int) -> pa.Table:
 def small_row_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "PAGED_GROUP_ROWS", 9 * PAGE_ROWS)
-        for module in (postings, places):
+        for module in (postings, pages):
             patch.setattr(module, "PAGE_ROWS", PAGE_ROWS)
         yield
 
@@ -177,8 +176,8 @@ def test_lists_of_keys_have_the_rows_that_a_join_finds(table: str, column: str, 
 def test_a_key_in_a_condition_decodes_a_page_of_each_segment(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, whole = [], lookup.decoded
-    monkeypatch.setattr(lookup, "decoded", lambda parts: (read.extend(parts), whole(parts))[1])
+    read, whole = [], paged_lookup.decoded
+    monkeypatch.setattr(paged_lookup, "decoded", lambda parts: (read.extend(parts), whole(parts))[1])
     monkeypatch.setattr(segment.Segment, "stored", lambda *_: pytest.fail("a row group was read"))
     monkeypatch.setattr(segment.Segment, "_read_group", lambda *_: pytest.fail("a row group was read"))
     segment.POSTINGS.clear()

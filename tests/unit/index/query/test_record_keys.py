@@ -21,10 +21,9 @@ from tailbit.errors import IndexNameTakenError, StatementError
 from tailbit.index.kinds import bitmap_index
 from tailbit.index.kinds.settings import PACKED_FORMAT, PAGED_FORMAT
 from tailbit.index.maintenance import definitions
-from tailbit.index.postings import postings, segment
+from tailbit.index.postings import paged_lookup, postings, segment
 from tailbit.index.postings.layout import NUMBER, PAGE_ROWS
 from tailbit.index.postings.layout import UUID as UUIDS
-from tailbit.index.postings.paged import lookup
 from tailbit.index.query import locate
 from tailbit.index.query.hashed_keys import by_hash
 
@@ -109,9 +108,9 @@ def test_keys_are_located_where_a_join_finds_them(table: str, columns: str, coun
 
 
 def test_one_key_decodes_a_page_of_each_row_space(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, whole = [], lookup.decoded
+    rows, whole = [], paged_lookup.decoded
     segment.POSTINGS.clear()
-    monkeypatch.setattr(lookup, "decoded", lambda parts: (rows.append(len(of := whole(parts))), of)[1])
+    monkeypatch.setattr(paged_lookup, "decoded", lambda parts: (rows.append(len(of := whole(parts))), of)[1])
     assert tailbit.open(table).locate([7], on="id")["position"].null_count == 0
     assert rows
     assert max(rows) <= PAGE_ROWS
