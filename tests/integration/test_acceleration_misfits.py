@@ -56,14 +56,20 @@ def another_class(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 def older_spark(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Let the oldest release be newer than this one."""
-    monkeypatch.setattr(acceleration, "OLDEST", 99)
+    monkeypatch.setattr(acceleration, "OLDEST", (99, 0))
+
+
+def newer_spark(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let the newest release be older than this one."""
+    monkeypatch.setattr(acceleration, "NEWEST", (4, 1))
 
 
 MISFITS = {
     "no jar": (no_jar, "no-jar", "has not been built"),
     "jar of another release": (another_jar, "other-release", "is not of this release"),
     "class of another release": (another_class, "other-release", "sources"),
-    "older Spark": (older_spark, "other-release", "is the oldest"),
+    "older Spark": (older_spark, "other-release", "; 99.0 to 4.2 are accelerated"),
+    "newer Spark": (newer_spark, "other-release", "; 4.0 to 4.1 are accelerated"),
 }
 """What does not fit, the reason that is told, and a part of its detail."""
 
