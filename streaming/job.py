@@ -262,8 +262,6 @@ def _nothing_to_do(run: Run) -> bool:
     progress = caught_up(run.prepared)
     if progress is not None and run.on_progress is not None:
         run.on_progress(progress)
-    if progress is not None:
-        run.supervision.announce("nothing to do: every version is indexed")
     return progress is not None
 
 

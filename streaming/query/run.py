@@ -175,9 +175,7 @@ def caught_up(prepared: Prepared) -> Progress | None:
         return None
     names = names_of(prepared.table, version, lag.head)
     root = prepared.table.root
-    return Progress(
-        root, version, version, version, lag.head, 0, 0, lag, 0.0, idle=True, look=True, names=names
-    )
+    return Progress(root, version, version, version, lag.head, 0, 0, lag, 0.0, idle=True, names=names)
 
 
 LITTLE_BYTES = 1 << 30

@@ -244,7 +244,7 @@ def progress_text(progress: Any) -> str:
     done_now = (
         f"{counted(progress.files, 'file')}, {counted(progress.rows, 'row')} in {progress.batch_ms:.0f} ms"
     )
-    work = "" if progress.look else f" · {done_now}"
+    work = "" if progress.look or not progress.batch_ms else f" · {done_now}"
     return f"{done} of v{progress.name_of(progress.head)} · {behind}{work}"
 
 
