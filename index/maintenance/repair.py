@@ -316,10 +316,10 @@ def _ledger(state: IndexState, records: dict[str, FileRecord]) -> Ledger | None:
     ledger = state.ledger
     if ledger is None:
         raise CorruptIndexError(file="kind=ledger", reason="there is none, though files are recorded")
+    pairs = ((state.recorded.get(path), record) for path, record in records.items())
     fewer = sum(
-        (now is not None and now.left is None and now.counted and not record.counted)
-        for path, record in records.items()
-        for now in [state.recorded.get(path)]
+        recorded is not None and recorded.left is None and recorded.counted and not record.counted
+        for recorded, record in pairs
     )
     return replace(ledger, uncounted=ledger.uncounted + fewer)
 

@@ -162,8 +162,7 @@ def test_the_installed_wheel_accelerates_with_a_java_that_has_no_compiler(
 ) -> None:
     monkeypatch.setenv("PATH", f"{jre / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("JAVA_HOME", str(jre))
-    for name in ("PYTHONPATH", "PYSPARK_PYTHON"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     start = time.monotonic()
     printed = run_patiently([python, "-c", CELL, COUNT.format(table)], tmp_path)
     waited["first accelerated query"] = time.monotonic() - start
@@ -179,8 +178,7 @@ def test_the_wheel_indexes_and_accelerates_on_another_python(
     version: str, released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpreter = elsewhere(version)
-    for name in ("PYTHONPATH", "PYSPARK_PYTHON"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     python = installed(interpreter, released, tmp_path / "environment")
     _index_and_accelerate(python, tmp_path, version in PROVEN["Python"])
 
@@ -190,8 +188,7 @@ def test_the_wheel_indexes_and_accelerates_on_another_java(
     version: str, python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(other_java(version)))
-    for name in ("PYTHONPATH", "PYSPARK_PYTHON"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     _index_and_accelerate(python, tmp_path, version in PROVEN["Java"])
 
 

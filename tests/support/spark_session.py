@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.profiles import PROOF
 from support.shared_classes import use_archive
 from tailbit.streaming.java.gateway import QUICK_COMPILER
@@ -90,7 +92,14 @@ def start_spark(folder: Path, *, lives_long: bool = False) -> Any:
     """
     options = COLLECTOR if lives_long else JAVA
     _options_of_java(options)
-    os.environ.update(variables_of_workers(one_machine=True))
+    # For Java alone: a program that a test starts later may have another Python.
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in variables_of_workers(one_machine=True).items():
+            environment.setenv(name, value)
+        return _session(folder, options)
+
+
+def _session(folder: Path, options: str) -> Any:
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
