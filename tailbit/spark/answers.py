@@ -219,7 +219,7 @@ def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
 
 
 def _first_rows(handle: IndexedTable, request: Request, used: Sequence[int]) -> tuple[Answer, bool]:
-    """Return the answer of some conjuncts, and whether it is only of the first rows by a column, with ties.
+    """Return the answer of some conjuncts, and whether it is only of the first rows or values by a column.
 
     That needs all conjuncts, and bitmaps that tell each row and its value: then the counts of the values tell
     the last one that is wanted.
@@ -241,6 +241,8 @@ def _first_rows(handle: IndexedTable, request: Request, used: Sequence[int]) -> 
     keys, counts, nulls = groups.keys_of(), groups.counts, groups.nulls
     if nulls:
         keys, counts = keys[1:], counts[1:]
+    if first.distinct:
+        counts, nulls = np.ones_like(counts), min(nulls, 1)
     missing = first.most - (nulls if first.nulls_first else 0)
     if missing > counts.sum():
         return answer, False

@@ -58,10 +58,11 @@ class Declined(Exception):
 
 @dataclass(frozen=True)
 class First:
-    """The first `most` rows by a column, with those of the last one's value: no others are wanted."""
+    """The first `most` rows, or distinct values, by a column, with all rows of the last value."""
 
     by: str
     most: int
+    distinct: bool
     descending: bool
     nulls_first: bool
 
@@ -72,9 +73,9 @@ class First:
         Raises:
             ValueError: it lacks a field, or one is not of its type.
         """
-        types = {"by": str, "most": int, "descending": bool, "nulls_first": bool}
+        types = {"by": str, "most": int, "distinct": bool, "descending": bool, "nulls_first": bool}
         if not isinstance(given, dict) or {name: type(value) for name, value in given.items()} != types:
-            raise ValueError("first: by, most, descending and nulls_first")
+            raise ValueError("first: by, most, distinct, descending and nulls_first")
         return cls(**given)
 
 

@@ -1,4 +1,4 @@
-"""ORDER BY with LIMIT, max_by and values of subqueries read the rows that they need, and answer as Spark."""
+"""ORDER BY with LIMIT, windows, max_by and values of subqueries read what they need, and answer as Spark."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ SHAPES = (
     "SELECT id FROM {t} {where} SORT BY {c} {way}, id",
     "SELECT id FROM {t} WHERE {c} NOT IN (SELECT max({c}) FROM {t} {where}) AND {f}",
     "(SELECT id FROM {t} {where} ORDER BY {c} {way}, id LIMIT {n}) UNION ALL (SELECT id FROM {t} WHERE {f})",
+    "SELECT * EXCEPT (f) FROM (SELECT *, row_number() OVER (ORDER BY {c} {way}, id) n FROM {t} {where})"
+    " WHERE n = {n}",
+    "SELECT id, s, n FROM (SELECT *, rank() OVER (ORDER BY {c} {way}) n FROM {t} {where}) WHERE n <= {n}",
+    "SELECT id, s, n FROM (SELECT *, rank() OVER (ORDER BY {c} {way}, d) n FROM {t} {where}) WHERE n < {m}",
+    "SELECT id, n FROM (SELECT *, dense_rank() OVER (ORDER BY {c} {way}) n FROM {t} {where}) WHERE n <= {n}",
+    "SELECT id FROM (SELECT *, dense_rank() OVER (ORDER BY {c} {way}, s) n FROM {t} {where}) WHERE n = {m}",
+    "SELECT id FROM (SELECT *, rank() OVER (PARTITION BY p ORDER BY {c} {way}) n FROM {t} {where})"
+    " WHERE n <= {m}",
+    "SELECT id, n FROM (SELECT *, dense_rank() OVER (ORDER BY {c} {way}) n,"
+    " sum(k) OVER (ORDER BY {c} {way}) z FROM {t} {where}) WHERE n <= {m} AND z > 5",
 )
 FILTERS = (
     "k < 30",
@@ -123,10 +133,15 @@ def test_rows_that_are_not_indexed_yet_may_be_the_first(
 
 def test_the_first_rows_alone_are_read(accelerated: Acceleration, table: str) -> None:
     spark, version = accelerated._spark, f"delta.`{table}` VERSION AS OF 1"
+    window = f"SELECT * FROM (SELECT *, {{}}() OVER (ORDER BY {{}}) n FROM {version}) WHERE n {{}}"
+    dates = rows_of(spark, f"SELECT id FROM {version} WHERE d <= DATE'2020-01-03'", enabled=False)
     for statement, rows in {
         f"SELECT * FROM {version} ORDER BY u LIMIT 3": 3,
         f"SELECT * FROM {version} ORDER BY u DESC LIMIT 3 OFFSET 2": 5,
         f"SELECT max_by(s, u) FROM {version} WHERE k > 3": 1,
+        window.format("row_number", "u", "= 1"): 1,
+        window.format("rank", "u DESC", "<= 4"): 4,
+        window.format("dense_rank", "d NULLS LAST", "< 3"): len(dates),
     }.items():
         rows_of(spark, statement)
         (scan,) = accelerated.last()

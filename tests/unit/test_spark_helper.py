@@ -191,7 +191,7 @@ def test_rows_that_are_declined_have_the_files_in_their_place(helper: Helper, ta
 
 def test_rows_may_be_the_first_by_a_column_with_those_of_the_last_value(helper: Helper, table: str) -> None:
     keys = [key for n in range(FILES) for key in rows(n)["k"].to_pylist()]
-    first = {"by": "k", "most": 2, "descending": True, "nulls_first": False}
+    first = {"by": "k", "most": 2, "distinct": False, "descending": True, "nulls_first": False}
     asked = {"columns": ["k"], "most": ROWS, "first": first}
     reply = helper.ask("rows", table, **asked)
     least = sorted(keys, reverse=True)[1]

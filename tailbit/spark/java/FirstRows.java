@@ -4,12 +4,16 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.DenseRank;
 import org.apache.spark.sql.catalyst.expressions.Descending$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.NullsLast$;
+import org.apache.spark.sql.catalyst.expressions.SortDirection;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
@@ -24,15 +28,19 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.BoxedUnit;
 
 /**
- * Which rows of a scan a plan shows or looks at, where these are the first by a column: ORDER BY with a LIMIT, and
- * `max_by` and its like, which look at one. Rows with the same value as the last of them count, too. The order and the
- * limit stay.
+ * Which rows of a scan a plan shows or looks at, where these are the first by a column: ORDER BY with a LIMIT, a window
+ * without partitions that is filtered by `row_number`, `rank` or `dense_rank`, and `max_by` and its like, which look at
+ * one. Rows with the same value as the last of them count, too. The order and the limit stay.
+ *
+ * `most`: of rows, or of distinct values.
  */
-record FirstRows(AttributeReference column, int most, boolean isDescending, boolean isNullFirst) {
+record FirstRows(
+    AttributeReference column, int most, boolean isDistinct, boolean isDescending, boolean isNullFirst) {
   /** Returns what a plan says of a relation, of which it is the last of a path; null where it may show every row. */
   static FirstRows of(List<LogicalPlan> path) {
     int place = path.size() - 2;
@@ -45,6 +53,10 @@ record FirstRows(AttributeReference column, int most, boolean isDescending, bool
     List<LogicalPlan> below = path.subList(place + 1, path.size());
     if (path.get(place) instanceof Aggregate aggregate) {
       return ofAggregate(aggregate, below);
+    }
+    if (path.get(place) instanceof WindowGroupLimit window && window.partitionSpec().isEmpty()) {
+      boolean isDistinct = window.rankLikeFunction() instanceof DenseRank;
+      return by(window.orderSpec().apply(0), below, window.limit(), isDistinct);
     }
     return path.get(place) instanceof Sort sort && sort.global() ? ofSort(sort, path.subList(0, place), below) : null;
   }
@@ -61,9 +73,7 @@ record FirstRows(AttributeReference column, int most, boolean isDescending, bool
     if (!(limit instanceof Literal literal && literal.value() instanceof Integer most && most > 0)) {
       return null;
     }
-    SortOrder order = sort.order().apply(0);
-    boolean isNullFirst = order.nullOrdering() == NullsFirst$.MODULE$;
-    return by(order.child(), below, most, order.direction() == Descending$.MODULE$, isNullFirst);
+    return by(sort.order().apply(0), below, most, false);
   }
 
   /** Returns the row that all aggregates look at: that with the greatest or the least value, which is not NULL. */
@@ -87,21 +97,26 @@ record FirstRows(AttributeReference column, int most, boolean isDescending, bool
     boolean isGreatest = function instanceof Max || function instanceof MaxBy;
     boolean isExtreme = isGreatest || function instanceof Min || function instanceof MinBy;
     return isExtreme && aggregated.filter().isEmpty()
-        ? by(function.children().last(), below, 1, isGreatest, false)
+        ? by(order(function.children().last(), isGreatest), below, 1, false)
         : null;
   }
 
-  private static FirstRows by(
-      Expression shown, List<LogicalPlan> below, int most, boolean isDescending, boolean isNullFirst) {
-    return JoinKeys.ofLast(below, shown) instanceof AttributeReference column
-        ? new FirstRows(column, most, isDescending, isNullFirst)
+  private static SortOrder order(Expression child, boolean isDescending) {
+    SortDirection direction = isDescending ? Descending$.MODULE$ : Ascending$.MODULE$;
+    return new SortOrder(child, direction, NullsLast$.MODULE$, IndexedAnswer.seq(List.of()));
+  }
+
+  private static FirstRows by(SortOrder order, List<LogicalPlan> below, int most, boolean isDistinct) {
+    boolean isDescending = order.direction() == Descending$.MODULE$;
+    return JoinKeys.ofLast(below, order.child()) instanceof AttributeReference column
+        ? new FirstRows(column, most, isDistinct, isDescending, order.nullOrdering() == NullsFirst$.MODULE$)
         : null;
   }
 
   /** Returns a question for them, where they are by a column of a name. */
   ObjectNode asked(ObjectNode question, String name) {
-    question.putObject("first").put("by", name).put("most", most).put("descending", isDescending)
-        .put("nulls_first", isNullFirst);
+    question.putObject("first").put("by", name).put("most", most).put("distinct", isDistinct)
+        .put("descending", isDescending).put("nulls_first", isNullFirst);
     return question;
   }
 }

@@ -254,7 +254,7 @@ final class Question {
     }
     texts.stream().filter(text -> !used.contains(text)).map(Question::shortened).forEach(left::add);
     if (reply.path("first").asBoolean()) {
-      used.add("the first " + scan.first().most() + " by " + firstBy);
+      used.add("the first " + scan.first().most() + (scan.first().isDistinct() ? " values by " : " by ") + firstBy);
     }
     note.put("asked", used.stream().map(Question::shortened).toList());
   }
