@@ -18,7 +18,7 @@ import pyarrow as pa
 from tailbit.base.arrays import Mask
 from tailbit.base.lazy import lazy
 from tailbit.index.functions.table import kernel
-from tailbit.index.functions.tree import CONDITIONAL, LAMBDAS, Call, Expression, Ref, columns_in, shared_calls
+from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in, shared_calls
 from tailbit.index.functions.vectors import (
     ERRORS,
     NOT_READ,
@@ -64,25 +64,6 @@ def error_of(constant: Expression) -> str:
     raised = evaluate(constant, {}, 1).raised
     error = "" if raised is None else ERRORS[raised[0]]
     return "" if error == NOT_READ else error
-
-
-def raising_constant(expression: Expression) -> Call | None:
-    """Return a constant part that raises, for which Spark refuses the whole query; None if there is none.
-
-    Spark folds constants before it reads a row, except those in CASE and coalesce. Constants that do not
-    raise are literals here. Source: Spark, ConstantFolding.
-    """
-    rest, seen = [expression], set[int]()
-    while rest:
-        node = rest.pop()
-        if not isinstance(node, Call) or id(node) in seen:
-            continue
-        if not node.columns and not any(isinstance(arg, Literal) and arg.of_columns for arg in node.args):
-            return node
-        seen.add(id(node))
-        if node.name not in CONDITIONAL:
-            rest.extend(reversed(node.args))
-    return None
 
 
 class _Rows:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tailbit.base.errors import ColumnTypeError
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
-from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, Ref, columns_in
+from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, Ref, columns_in, raising_constant
 from tailbit.index.keys import posting_type_of
 from tailbit.index.values.literals import BOOLEAN, VOID, Literal, NotRead, Unsupported, mismatch
 from tailbit.tables.model import DataType
@@ -80,7 +80,7 @@ def _null_of(built: Call) -> Expression | None:
     nulls = [(n, arg) for n, arg in enumerate(built.args) if isinstance(arg, Literal) and arg.value is None]
     if not nulls:
         return None
-    raising = [n for n, arg in enumerate(built.args) if evaluation.raising_constant(arg) is not None]
+    raising = [n for n, arg in enumerate(built.args) if raising_constant(arg) is not None]
     late = all(arg.late for _, arg in nulls)
     of_columns = (late and bool(built.columns)) or any(arg.of_columns for _, arg in nulls)
     if late and raising and (of_columns or raising[0] < nulls[0][0]):

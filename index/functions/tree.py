@@ -101,6 +101,25 @@ def columns_in(expression: Expression) -> tuple[Column, ...]:
     return (expression.column,) if isinstance(expression, Ref) else ()
 
 
+def raising_constant(expression: Expression) -> Call | None:
+    """Return a constant part that raises, for which Spark refuses the whole query; None if there is none.
+
+    Spark folds constants before it reads a row, except those in CASE and coalesce. Constants that do not
+    raise are literals here. Source: Spark, ConstantFolding.
+    """
+    rest, seen = [expression], set[int]()
+    while rest:
+        node = rest.pop()
+        if not isinstance(node, Call) or id(node) in seen:
+            continue
+        if not node.columns and not any(isinstance(arg, Literal) and arg.of_columns for arg in node.args):
+            return node
+        seen.add(id(node))
+        if node.name not in CONDITIONAL:
+            rest.extend(reversed(node.args))
+    return None
+
+
 def calls_of_several(expressions: Iterable[Expression]) -> frozenset[str]:
     """Return the keys of the calls that occur in several expressions, or several times in one.
 

@@ -16,21 +16,18 @@ Worked example, for a term that holds `lower(s)`:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailbit.base.arrays import Longs
-from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.expression.indexed_term import IndexedTerm
+from tailbit.base.lazy import lazy
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
-from tailbit.index.functions.vectors import array_of, is_set
 from tailbit.index.ordered import Value
-from tailbit.index.predicate import monotonic
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, TruthValue, TruthValues
-from tailbit.index.predicate.monotonic import End, NotRising, domain_of, edge_days
 from tailbit.index.predicate.tree import (
     COMPARED,
     Leaf,
@@ -39,6 +36,7 @@ from tailbit.index.predicate.tree import (
     all_of,
     any_of,
     leaf_of,
+    negate,
     texts_from,
     texts_like,
 )
@@ -48,24 +46,44 @@ from tailbit.index.values.literals import BOOLEAN, DATE, DOUBLE, FLOAT, Literal
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 
+if TYPE_CHECKING:
+    from tailbit.index.expression import evaluate as evaluation
+    from tailbit.index.expression.indexed_term import IndexedTerm
+    from tailbit.index.functions import vectors
+    from tailbit.index.predicate import monotonic
+else:
+    evaluation = lazy("tailbit.index.expression.evaluate")
+    monotonic = lazy("tailbit.index.predicate.monotonic")
+    vectors = lazy("tailbit.index.functions.vectors")
+
 
 def node_of(expression: Expression) -> Node:
     """Return a boolean expression as a condition: a leaf on a column's values if possible, else computed.
 
-    Values for which the expression raises are also computed, so that reading such a row raises the error.
+    AND, OR and NOT are split where an operand is a leaf. Values for which the expression raises are also
+    computed, so that reading such a row raises the error.
     """
     columns, computed = columns_in(expression), Computed(expression, show(expression))
     if len(columns) != 1:
-        return computed
+        return _split(expression) or computed
     truths = _Truths(columns[0])
     try:
         leaf = leaf_of(columns[0], truths.of(expression), computed.text)
-    except NotRising:
-        return computed
+    except monotonic.NotRising:
+        return _split(expression) or computed
     if truths.raising == ValueSet():
         return leaf
     raising = leaf_of(columns[0], (truths.raising, truths.raising.others()), f"{computed.text} raises")
     return any_of([leaf, all_of([raising, computed])])
+
+
+def _split(expression: Expression) -> Node | None:
+    """Return AND, OR or NOT as the node of its operands if one of these is a leaf; else None."""
+    if not isinstance(expression, Call) or expression.name not in _CONNECTED:
+        return None
+    nodes = [node_of(operand) for operand in expression.args]
+    has_leaf = any(isinstance(node, Leaf) for node in nodes)
+    return _CONNECTED[expression.name](nodes) if has_leaf else None
 
 
 def truth_of(condition: Expression) -> Truth | None:
@@ -73,7 +91,7 @@ def truth_of(condition: Expression) -> Truth | None:
     columns = columns_in(condition)
     try:
         return _Truths(columns[0]).of(condition) if len(columns) == 1 else None
-    except NotRising:
+    except monotonic.NotRising:
         return None
 
 
@@ -86,11 +104,11 @@ class _Truths:
         self.raising = ValueSet()
 
     def of(self, e: Expression) -> Truth:
-        """Return the cached truth of a part, or raise NotRising."""
+        """Return the cached truth of a part, or raise monotonic.NotRising."""
         if isinstance(e, Ref) and e.type == BOOLEAN:
             return ValueSet.points([True]), ValueSet.points([False])
         if not isinstance(e, Call):
-            raise NotRising
+            raise monotonic.NotRising
         if id(e) not in self.memo:
             self.memo[id(e)] = self._of_call(e)
         return self.memo[id(e)]
@@ -117,7 +135,7 @@ class _Truths:
         if e.name in ("like", "startswith") and isinstance(e.args[0], Ref):
             true = _beginning_with(e)
             return true, true.others()
-        raise NotRising
+        raise monotonic.NotRising
 
     def _one_of(self, value: Expression, *listed: Expression) -> ValueSet:
         values = [compared for item in listed if (compared := _compared_with(value, item)) is not None]
@@ -129,13 +147,13 @@ class _Truths:
         if isinstance(lhs, Literal):
             lhs, op, rhs = rhs, MIRRORED[op], lhs
         if not isinstance(rhs, Literal):
-            raise NotRising
+            raise monotonic.NotRising
         constant = _compared_with(lhs, rhs)
         if constant is not None:
             true = ValueSet.of([COMPARED[op](constant, constant, True)])
             return true, true.inverse() if op == "<=>" else true.others()
         low, high = self._ends(lhs, rhs.value)
-        edges = edge_days(lhs)
+        edges = monotonic.edge_days(lhs)
         sides = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
         true = self._between(*(sides | {">": (high, None), ">=": (low, None)})[op])
         false = true.inverse() if op == "<=>" else true.others()
@@ -149,27 +167,27 @@ class _Truths:
         Days for which the condition raises, as the first 32-bit days in `trunc(day, 'QUARTER')`, are added to
         `raising`.
         """
-        given = array_of(days, np.zeros(len(days), dtype=np.bool_), DATE)
-        vector = evaluate(condition, {self.column.id: given}, len(days))
+        given = vectors.array_of(days, np.zeros(len(days), dtype=np.bool_), DATE)
+        vector = evaluation.evaluate(condition, {self.column.id: given}, len(days))
         if vector.failed.any():
             self.raising = self.raising.union(_at_days(days[vector.failed]))
         inside = _at_days(days).inverse()
         outcomes = (vector.values, pc.invert(vector.values))
-        edges = [_at_days(days[is_set(outcome)]) for outcome in outcomes]
+        edges = [_at_days(days[vectors.is_set(outcome)]) for outcome in outcomes]
         inner = [ValueSet.intersection_of([truth, inside]) for truth in (true, false)]
         now_true, now_false = (ValueSet.union_of(pair) for pair in zip(inner, edges, strict=True))
         return now_true, now_false
 
-    def _ends(self, e: Expression, y: Value | None) -> tuple[End, End]:
+    def _ends(self, e: Expression, y: Value | None) -> tuple[monotonic.End, monotonic.End]:
         if self.textual and isinstance(y, bytes):
             return monotonic.prefix_ends(monotonic.prefix_length(e), y)
         if not self.textual and isinstance(y, (int, float)):
-            domain_of(self.column.type)
+            monotonic.domain_of(self.column.type)
             return monotonic.ends(e, y)
-        raise NotRising
+        raise monotonic.NotRising
 
-    def _between(self, low: End | None, high: End | None) -> ValueSet:
-        ends = (b"", None) if self.textual else domain_of(self.column.type)
+    def _between(self, low: monotonic.End | None, high: monotonic.End | None) -> ValueSet:
+        ends = (b"", None) if self.textual else monotonic.domain_of(self.column.type)
         first, last = (ends[0], False), ends[1]
         low = None if low is None or low <= first else low
         if last is not None and (high is None or high >= (last, True)):
@@ -195,14 +213,14 @@ def _beginning_with(e: Call) -> ValueSet:
     """Return the texts that match LIKE a constant pattern, or begin with a constant."""
     (pattern,) = e.args[1:]
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, bytes):
-        raise NotRising
+        raise monotonic.NotRising
     try:
         text = pattern.value.decode()
     except UnicodeDecodeError:
-        raise NotRising from None
+        raise monotonic.NotRising from None
     texts = texts_from(pattern.value) if e.name == "startswith" else texts_like(text, str(e.setting[0]))
     if texts is None:
-        raise NotRising
+        raise monotonic.NotRising
     return texts
 
 
@@ -214,11 +232,17 @@ def _at_days(days: Longs) -> ValueSet:
     return ValueSet.of([Interval(int(run[0]), True, int(run[-1]), True) for run in runs])
 
 
-def _interval(low: End | None, high: End | None) -> Interval:
+def _interval(low: monotonic.End | None, high: monotonic.End | None) -> Interval:
     from_, behind = low or (None, True)
     to, closed = high or (None, False)
     return Interval(from_, not behind, to, closed)
 
+
+_CONNECTED: Mapping[str, Callable[[Sequence[Node]], Node]] = {
+    "and": all_of,
+    "or": any_of,
+    "not": lambda nodes: negate(nodes[0]),
+}
 
 _COMPARED = ("=", "<=>", "<", "<=", ">", ">=")
 

@@ -314,12 +314,6 @@ def leaf_of_null(column: Column) -> Leaf:
     return Leaf(presence_of(column), NULL, NULL.inverse(), f"{column.label} IS NULL")
 
 
-def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
-    """Return LIKE as a range of texts; None if the pattern has other wildcards than a trailing %."""
-    true = texts_like(pattern, escape)
-    return None if true is None else Leaf(column, true, true.others(), text)
-
-
 def texts_like(pattern: str, escape: str) -> ValueSet | None:
     """Return the texts that a pattern matches; None if it has other wildcards than a trailing %."""
     prefix = patterns.like_prefix(pattern, escape)

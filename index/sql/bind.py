@@ -23,7 +23,7 @@ from tailbit.index.expression.build import may_ask_for_present, micros_now
 from tailbit.index.expression.folded import asked_twice, is_null_alone
 from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
-from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, raising_constant
 from tailbit.index.predicate.tree import (
     Constant,
     Node,
@@ -33,13 +33,12 @@ from tailbit.index.predicate.tree import (
     is_null,
     is_true,
     leaf_of,
-    leaf_of_like,
     leaf_of_null,
     leaf_of_truth,
     negate,
 )
 from tailbit.index.sql.comparisons import Incomparable, comparison, membership
-from tailbit.index.sql.expressions import ExpressionReader, chain, connective_of, patterns_of
+from tailbit.index.sql.expressions import ExpressionReader, chain
 from tailbit.index.sql.operands import OperandReader, bare
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
@@ -127,7 +126,6 @@ class ConditionReader:
             "is": lambda e: _negated(e, self.is_condition(e)),
             "in": lambda e: _negated(e, self.membership(e)),
             "between": lambda e: _negated(e, self.between(e)),
-            "like": self.like,
         }
 
     def whole(self, e: Tree) -> Node:
@@ -170,7 +168,7 @@ class ConditionReader:
             self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
         for column in columns_in(expression):
             self.operands.asked_for_parts(column)
-        if (constant := evaluation.raising_constant(expression)) is not None:
+        if (constant := raising_constant(expression)) is not None:
             raised = (error := evaluation.error_of(constant)) and f" ({error} in Spark)"
             self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)
         return rising.node_of(expression)
@@ -255,26 +253,6 @@ class ConditionReader:
         if isinstance(value, Ref):
             return leaf_of_null(value.column)
         return self.condition(null_of(value), e)
-
-    def like(self, e: Tree) -> Node:
-        """Convert LIKE, ILIKE or RLIKE: LIKE to a range of texts if the pattern is a text or a prefix."""
-        value, patterns = self.expressions.read(first_of(e)), patterns_of(e)
-        if len(patterns) > 1 and isinstance(value, Call):
-            return self.condition(self.expressions.read(e), e)
-        nodes = [_negated(e, self._like(e, value, pattern)) for pattern in patterns]
-        return all_of(nodes) if connective_of(e) == "and" else any_of(nodes)
-
-    def _like(self, e: Tree, value: Expression, pattern: Tree) -> Node:
-        pattern_value, escape = self.expressions.read(pattern), self.expressions.escape_of(e)
-        with self.operands.refusing(e):
-            self.expressions.checked(value, e)
-            expression = self.expressions.one_like(value, pattern_value, e.text, escape)
-        plain = isinstance(value, Ref) and value.column.type.name == "string" and e.text == "LIKE"
-        if not plain or not isinstance(pattern_value, Literal) or not isinstance(pattern_value.value, bytes):
-            return self.condition(expression, e)
-        assert isinstance(value, Ref)
-        leaf = leaf_of_like(value.column, pattern_value.value.decode(), escape, show(expression))
-        return leaf or self.condition(expression, e)
 
 
 def _negated(e: Tree, node: Node) -> Node:

@@ -69,7 +69,7 @@ class ExpressionReader:
             "is": lambda e: self._negated(e, self._is(e)),
             "in": lambda e: self._negated(e, self._in(e)),
             "between": lambda e: self._negated(e, self._between(e)),
-            "like": self.like,
+            "like": self._like,
         }
 
     def read(self, e: Tree) -> Expression:
@@ -210,20 +210,22 @@ class ExpressionReader:
         filling = [Literal(INTEGER, longer, True), Literal(STRING, b" ", True)]
         return calls.function(self.builder, "rpad", [side, *filling])
 
-    def like(self, e: Tree) -> Expression:
+    def _like(self, e: Tree) -> Expression:
         """Convert LIKE, ILIKE or RLIKE, with ESCAPE, ANY, ALL and NOT."""
-        value, escape = self._arg(first_of(e)), self.escape_of(e)
-        matches = [self.one_like(value, self._arg(pattern), e.text, escape) for pattern in patterns_of(e)]
+        value, escape = self._arg(first_of(e)), self._escape(e)
+        patterns = e.items if e.second is None else (e.second,)
+        matches = [self._one_like(value, self._arg(pattern), e.text, escape) for pattern in patterns]
         conditions = [self._negated(e, match) for match in matches]
-        return conditions[0] if len(conditions) == 1 else self.builder.connect(connective_of(e), conditions)
+        connective = "and" if e.quantifier == "ALL" else "or"
+        return conditions[0] if len(conditions) == 1 else self.builder.connect(connective, conditions)
 
-    def one_like(self, value: Expression, pattern: Expression, name: str, escape: str) -> Expression:
+    def _one_like(self, value: Expression, pattern: Expression, name: str, escape: str) -> Expression:
         """Convert the match of a value with a single pattern; `name`: LIKE, ILIKE or RLIKE."""
         if name == "ILIKE":
             value, pattern = (calls.function(self.builder, "lower", [side]) for side in (value, pattern))
         return self.builder.like(value, pattern, escape, "rlike" if name == "RLIKE" else "like")
 
-    def escape_of(self, e: Tree) -> str:
+    def _escape(self, e: Tree) -> str:
         """Return the escape character of wildcards; a backslash by default."""
         if e.escape is None:
             return "\\"
@@ -231,16 +233,6 @@ class ExpressionReader:
         if constant is None or len(constant.text) != 1 or constant.text in "%_":
             self.operands.refuse("ESCAPE takes one character, which is no wildcard", e.escape)
         return constant.text
-
-
-def patterns_of(e: Tree) -> Sequence[Tree]:
-    """Return the patterns of a node of kind like."""
-    return e.items if e.second is None else (e.second,)
-
-
-def connective_of(e: Tree) -> str:
-    """Return the connective of the patterns of LIKE ANY and LIKE ALL."""
-    return "and" if e.quantifier == "ALL" else "or"
 
 
 def chain(e: Tree) -> Iterator[Tree]:

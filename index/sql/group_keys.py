@@ -17,7 +17,7 @@ from tailbit.base.lazy import lazy
 from tailbit.index.expression.build import may_ask_for_present, micros_now
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
 from tailbit.index.expression.show import show
-from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of, raising_constant
 from tailbit.index.model import Definition
 from tailbit.index.sql.bind import DEEPEST
 from tailbit.index.sql.refusals import refuse
@@ -83,7 +83,7 @@ def _check(text: str, expression: Expression) -> None:
     value_type(
         text, expression, "Group by an expression of one value, such as a field, an element or size(tags).", 0
     )
-    if (constant := evaluation.raising_constant(expression)) is not None:
+    if (constant := raising_constant(expression)) is not None:
         error = evaluation.error_of(constant)
         raised = f" ({error} in Spark)" if error else ""
         refuse(text, f"{show(constant)} raises for every row{raised}", 0)
