@@ -27,9 +27,8 @@ from tailbit.base.once import once
 from tailbit.handle import Handle, accesses_of
 from tailbit.index.evaluation.side_by_side import unread_by
 from tailbit.index.grouping.facets import is_counted
-from tailbit.index.predicate.pruning import FileTruths
 from tailbit.index.predicate.tree import Constant, Node
-from tailbit.index.query.candidates import candidate_numbers
+from tailbit.index.query.candidates import candidate_numbers, open_to_the_log
 from tailbit.index.query.coverage import cover
 from tailbit.index.query.selection import FileHits, Selection
 from tailbit.index.store.state import IndexPortion, IndexState
@@ -51,9 +50,6 @@ _SPACES = 256
 
 _DATA_BYTES = 16
 """Bytes of data for each byte of postings, about."""
-
-_AT_ONCE = 1 << 12
-"""Uncovered files whose statistics are looked at together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +124,8 @@ class Division:
             return np.arange(len(self._sizes))
         if self.postings < self.task_bytes:
             return np.array(candidate_numbers(selection), dtype=np.int64)
-        uncovered = selection.coverage.uncovered
-        groups = [space.files for space in selection.coverage.spaces]
-        for start in range(0, len(uncovered), _AT_ONCE):
-            numbers = uncovered[start : start + _AT_ONCE]
-            slices = selection.snapshot.files.at(numbers.tolist())
-            groups.append(numbers[np.array(FileTruths(selection.pruning, slices).can_match, dtype=bool)])
-        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *groups]))
+        uncovered = open_to_the_log(selection, selection.coverage.uncovered)
+        return np.sort(np.concatenate([uncovered, *(space.files for space in selection.coverage.spaces)]))
 
     def bytes_of_data(self, columns: Sequence[Column]) -> int:
         """Return the bytes of the files to be read for the rows, or for columns without postings.
