@@ -324,6 +324,13 @@ BENCHMARKS = (
         quick=("--rows", "60000", "--repeats", "1"),
     ),
     Benchmark(
+        "tpch",
+        "The 22 statements of TPC-H, in the order of keys and of days",
+        ("layout", "statement"),
+        (Target("accelerated / plain", most=1.05, quick=20),),
+        quick=("--scale", "0.01", "--repeats", "1"),
+    ),
+    Benchmark(
         "spark_sql",
         "A session's own SQL with the index and without, on 200 files and on lineitem",
         ("statement",),
