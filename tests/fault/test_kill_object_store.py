@@ -6,11 +6,9 @@ the store did it and before the reply. The stream runs without Spark, as in `tes
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +18,7 @@ import tailbit
 from support.contents import contents_of
 from support.differential import assert_answers_agree
 from support.faulty_proxy import Fault, Proxy, Request
+from support.forked import Forked, forked
 from support.histories import DeltalakeHistory
 from support.oracle import duckdb_positions
 from support.predicates import INDEXED, random_predicates
@@ -39,13 +38,11 @@ def start(
     history = DeltalakeHistory(str(tmp_path / "table"), random.Random(3))
     for _ in range(6):
         history.step()
-    command = [sys.executable, "-m", "support.drive_process", str(tmp_path / "table"), s3_root]
-    command += [",".join(INDEXED), str(tmp_path / "offsets")]
+    words = ["-m", "support.drive_process", str(tmp_path / "table"), s3_root]
+    words += [",".join(INDEXED), str(tmp_path / "offsets")]
 
     def started() -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            command, cwd=TESTS, stderr=subprocess.PIPE, text=True, start_new_session=True, env=os.environ
-        )
+        return Forked(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     return started
 
@@ -76,11 +73,7 @@ def test_killed_while_a_commit_is_on_its_way_the_index_equals_one_built_in_one_g
     _, error = again.communicate()
     assert again.returncode == 0, error
     sound = str(tmp_path / "sound")
-    subprocess.run(
-        [sys.executable, "-m", "support.drive_process", table, sound, ",".join(INDEXED)],
-        cwd=TESTS,
-        check=True,
-    )
+    forked("-m", "support.drive_process", table, sound, ",".join(INDEXED))
     assert contents_of(s3_root) == contents_of(sound)
     assert tailbit.open(table, index=s3_root).verify().problems == []
     head = tailbit.open(table).where().version

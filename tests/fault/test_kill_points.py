@@ -13,7 +13,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ import pytest
 import tailbit
 from support.contents import contents_of
 from support.differential import assert_answers_agree
+from support.forked import Forked
 from support.fuzzer.columns import asked_array, pool
 from support.histories import DeltalakeHistory
 from support.oracle import Positions, duckdb_positions
@@ -120,10 +120,9 @@ def run_indexer(table: str, index: str, fault: str = "") -> subprocess.Popen[str
 
 def run_module(fault: str, *arguments: str) -> subprocess.Popen[str]:
     """A module in a process of its own, which may die at a named point."""
-    paths = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    return subprocess.Popen(
-        [sys.executable, "-m", *arguments],
-        env={**os.environ, "TAILBIT_FAULT": fault, "PYTHONPATH": paths},
+    return Forked(
+        ["-m", *arguments],
+        env={**os.environ, "TAILBIT_FAULT": fault},
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import tailbit
 from support.contents import contents_of
+from support.forked import forked
 from support.hudi import HudiTable, unpack
 from support.hudi_states import changes
 from tailbit.base.faults import Fault
@@ -26,15 +25,8 @@ POINTS = (
 
 def indexer(table: HudiTable, index: Path, fault: str = "") -> int:
     """Drive the stream in a process of its own until it is done or dies; return its status."""
-    paths = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    run = subprocess.run(
-        [sys.executable, "-m", "support.drive_process", table.path, index, COLUMNS],
-        env={**os.environ, "TAILBIT_FAULT": fault, "PYTHONPATH": paths},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        check=False,
-    )
+    words = ["-m", "support.drive_process", table.path, index, COLUMNS]
+    run = forked(*words, env={**os.environ, "TAILBIT_FAULT": fault}, start_new_session=True)
     assert run.returncode in (0, -signal.SIGKILL), run.stderr
     return run.returncode
 

@@ -9,8 +9,6 @@ import resource
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.application import Application
+from support.forked import command
 from support.shipped import covered
 from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
@@ -385,8 +384,7 @@ def pipe_as_commit(application: Application, name: str) -> Path:
 
 def status(application: Application) -> dict[str, dict[str, Any]]:
     """What `tailbit status --config` says of each table."""
-    command = [sys.executable, "-m", "tailbit.cli", "status", "--config", str(application.file), "--json"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    told = command("status", "--config", application.file, "--json").stdout.splitlines()
     return {account["id"]: account for account in map(json.loads, told)}
 
 

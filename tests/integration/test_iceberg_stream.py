@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 import tailbit
 from demo.processes import Child
 from support.drive import Drive
+from support.forked import command
 from support.iceberg import counted, unpack
 from support.iceberg_catalog import Sales, rest_server, rows
 from support.stored import put_into
@@ -120,8 +119,7 @@ def test_an_application_follows_tables_of_a_catalog_by_name(tmp_path: Path) -> N
         for table in tables:
             table.append(rows(100, 120))
         wait_until(lambda: covers("orders") and covers("returns"))
-        command = [sys.executable, "-m", "tailbit.cli", "status", "--config", str(file), "--json"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True)
+        said = command("status", "--config", file, "--json")
         indexer.check()
     accounts = [json.loads(line) for line in said.stdout.splitlines()]
     assert {account["id"]: account["state"] for account in accounts} == {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,13 +123,7 @@ def test_the_commands_of_the_operations_page_index_and_ask_a_table_in_a_store_an
             arguments[-1] = f"AWS_ENDPOINT_URL={endpoint}"
         else:
             arguments += ["--storage-option", f"AWS_ENDPOINT_URL={endpoint}"]
-        done = subprocess.run(
-            [sys.executable, "-m", "tailbit.cli", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = command(*arguments, env=environment)
         assert done.returncode == 0, done.stderr
         assert SECRET not in done.stdout + done.stderr
         told.append(done.stdout)

@@ -16,7 +16,6 @@ import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -29,6 +28,7 @@ from deltalake import DeltaTable, write_deltalake
 from support.application import Application
 from support.contents import contents_of
 from support.drive import Drive
+from support.forked import command
 from support.marks import write_row
 from support.shipped import covered
 from support.tables import rows, three_commits
@@ -121,8 +121,7 @@ def look(application: Application, tables: list[str], account: Account, alive: b
     `alive`: whether an indexer is at work; None where one is starting.
     """
     before = {table: (covered(table), DeltaTable(table).version()) for table in tables}
-    command = [sys.executable, "-m", "tailbit.cli", "status", "--config", str(application.file), "--json"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    told = command("status", "--config", application.file, "--json").stdout.splitlines()
     after = {table: (covered(table), DeltaTable(table).version()) for table in tables}
     account.looks += 1
     if len(told) != len(tables):

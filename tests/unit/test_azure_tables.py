@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +18,7 @@ from support.azurite import ACCOUNT, CONTAINER, KEY, Azurite, azurite, serving
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy, proxy_to
+from support.forked import command
 from support.stored import FILES, checked, on_disk, put_into
 from support.stored_commits import check_committed_once, check_one_wins
 from tailbit.errors import StorageError
@@ -128,15 +127,8 @@ def test_the_commands_ask_a_table_in_azure_with_credentials_of_the_environment(
         (["verify", root], "sound"),
         (["status", root], "complete"),
     ):
-        command = [
-            sys.executable,
-            "-m",
-            "tailbit.cli",
-            *arguments,
-            "--storage-option",
-            f"max_retries={retries}",
-        ]
-        done = subprocess.run(command, env=os.environ | options, capture_output=True, text=True, check=False)
+        patience = ["--storage-option", f"max_retries={retries}"]
+        done = command(*arguments, *patience, env=os.environ | options)
         assert done.returncode == 0, done.stderr
         assert told in done.stdout
         assert KEY not in done.stdout + done.stderr

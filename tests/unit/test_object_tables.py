@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy
+from support.forked import command
 from support.index_records import ledger, new_index
 from support.s3_server import SECRET, rclone
 from support.stored import FILES, checked, on_disk, put_into
@@ -233,8 +233,7 @@ def test_where_the_clock_of_the_store_is_off_by_an_hour_a_vacuum_spares_what_was
 def asked(table: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A question of the command line that knows no credentials but those given."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    command = [sys.executable, "-m", "tailbit.cli", "count", table, *arguments]
-    return subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
+    return command("count", table, *arguments, env=clean)
 
 
 def test_a_command_with_wrong_credentials_ends_with_two_lines_and_shows_no_secret(

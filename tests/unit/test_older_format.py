@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 import tailbit
+from support.forked import command
 from support.golden import PLAIN, unpack
 from support.tables import index_of
 from tailbit.checkpoints.claim import Claim
@@ -29,7 +29,7 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_status_of_an_older_format_shows_the_columns_and_that_nothing_is_covered(old: str) -> None:
-    done = subprocess.run([TOOL, "status", old, "--json"], capture_output=True, text=True, check=True)
+    done = command("status", old, "--json")
     told = json.loads(done.stdout)
     assert (told["columns"], told["state"], told["covered_version"]) == ([*PLAIN], "of an older format", None)
     assert told["lag"]["files"] == len(tailbit.open(old).where("TRUE").files())
@@ -79,8 +79,7 @@ def test_a_table_replaced_at_its_place_lags_by_all_that_it_holds(tmp_path: Path)
     (tmp_path / "t").rename(tmp_path / "before")
     for _ in range(3):
         write_deltalake(path, pa.table({"v": ["c"]}), mode="append")
-    command = [TOOL, "status", path, "--index", str(tmp_path / "i"), "--json"]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    told = json.loads(command("status", path, "--index", tmp_path / "i", "--json").stdout)
     assert (told["state"], told["covered_version"]) == ("other history", None)
     assert (told["lag"]["versions"], told["lag"]["files"]) == (3, 3)
     assert told["lag"]["seconds"] > 0

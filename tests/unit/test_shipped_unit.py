@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from support.forked import command
 from tailbit.errors import UnusableStorageError
 from tailbit.streaming.query.launch import make_checkpoint_folder
 from tailbit.streaming.settings import own_state
@@ -101,13 +102,7 @@ def test_a_checkpoint_that_cannot_be_made_is_a_configuration_and_the_error_names
 def ran(table: str, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """The command, which ends before it starts Spark, with these variables and none of systemd's."""
     environment = {name: value for name, value in os.environ.items() if name != "STATE_DIRECTORY"}
-    return subprocess.run(
-        [sys.executable, "-m", "tailbit", "run", table, "--columns", "c", "--once", *options],
-        env=environment | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return command("run", table, "--columns", "c", "--once", *options, env=environment | variables)
 
 
 def test_a_checkpoint_of_a_table_on_disk_that_cannot_be_made_ends_the_run_with_78(tmp_path: Path) -> None:
@@ -126,8 +121,7 @@ def test_a_checkpoint_of_a_configuration_that_cannot_be_made_ends_the_run_with_7
     file = tmp_path / "tailbit.toml"
     application = '[application]\nmetrics = "off"\ncheckpoint = "/proc/1/home-of-tailbit"\n'
     file.write_text(f'{application}[[table]]\npath = "t"\ncolumns = ["c"]\n')
-    command = [sys.executable, "-m", "tailbit", "run", "--config", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = command("run", "--config", file)
     assert done.returncode == 78, done.stderr
     assert "UnusableStorageError: storage at /proc/1/home-of-tailbit: the Spark checkpoint" in done.stderr
     assert "`checkpoint` of a configuration" in done.stderr

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tailbit
+from support.forked import Forked, command
 from support.golden import unpack
 from support.tables import eight_flights
 from tailbit.cli.main import cli
@@ -208,11 +209,8 @@ def test_of_two_processes_that_create_one_name_at_once_one_wins_and_the_other_is
     code = "import tailbit.errors\n" + RACER
     old = "old" if table == "flights" else "new"
     racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(here / table), term, old],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+        Forked(
+            ["-c", code, here / table, term, old], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for term in terms
     ]
@@ -296,8 +294,7 @@ def test_the_command_line_carries_out_statements_of_standard_input(here: Path) -
 def test_wrong_words_of_the_command_line_have_status_2_and_change_nothing(
     here: Path, arguments: tuple[str, ...], told: str
 ) -> None:
-    tool = [sys.executable, "-m", "tailbit.cli", "index", "create", "flights", "i", *arguments]
-    done = subprocess.run(tool, capture_output=True, text=True)
+    done = command("index", "create", "flights", "i", *arguments)
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
     assert names("flights") == ["carrier"]
 

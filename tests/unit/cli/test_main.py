@@ -24,6 +24,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.delta_builder import DeltaBuilder
+from support.forked import command
 from support.tables import EVERY_TYPE, PLAIN_TYPES, break_bitmaps, index_files, index_of, tamper, truncated
 from support.waiting import HANG_S, signalled, wait_until
 from tailbit.cli.main import cli
@@ -83,11 +84,6 @@ def json_of(*arguments: str) -> Any:
         raise AssertionError(f"{constant} is no JSON")
 
     return json.loads(said(*arguments), parse_constant=refuse)
-
-
-def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The console script as a process of its own."""
-    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, check=False, **options)
 
 
 def test_count_prints_the_number(table: str) -> None:
@@ -378,8 +374,8 @@ def test_verify_names_the_problem_and_says_one(tmp_path: Path) -> None:
     tamper(path, lambda column, key, bits: bits - type(bits)([1]))
     result = asked("verify", path)
     assert "WRONG row space" in result.stdout
-    assert run("verify", path).returncode == 1
-    report = json.loads(run("verify", path, "--json").stdout)
+    assert command("verify", path).returncode == 1
+    report = json.loads(command("verify", path, "--json").stdout)
     assert report["sound"] is False
     assert report["problems"][0].keys() == {"where", "found"}
 
@@ -408,7 +404,7 @@ def test_compacting_broken_bitmaps_ends_by_name_and_says_what_to_do(tmp_path: Pa
         write_deltalake(path, pa.table({"v": [n, n, 7]}), mode="append")
         index_of(path, ["v"])
     break_bitmaps(path)
-    done = subprocess.run([TOOL, "compact", path], capture_output=True, text=True, check=False)
+    done = command("compact", path)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)
     assert re.match(r"CorruptIndexError: .* a bitmap is damaged.*\n  .*tailbit repair", done.stderr)
 
@@ -457,7 +453,7 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
     assert f"warning: index file kind=bitmap_index/{file.name}" in result.stderr
     found = json_of("count", path, "v = 'a'", "--json")
     assert (found["count"], found["files_scanned"], len(found["damaged"])) == (1, 1, 1)
-    assert run("verify", path).returncode == 1
+    assert command("verify", path).returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -606,8 +602,9 @@ def test_a_question_imports_no_pandas_though_nothing_forbids_it(table: str, ques
 
 
 def test_the_console_script_ends_with_the_statuses_it_promises(table: str, tmp_path: Path) -> None:
-    assert (run("count", table, "v = 'v1'").stdout, run("count", str(tmp_path)).returncode) == ("10\n", 2)
-    done = run("count", table, "nope = 1")
+    script = subprocess.run([TOOL, "count", table, "v = 'v1'"], capture_output=True, text=True, check=True)
+    assert (script.stdout, command("count", str(tmp_path)).returncode) == ("10\n", 2)
+    done = command("count", table, "nope = 1")
     assert done.returncode == 2
     assert done.stderr.splitlines()[0].startswith("UnknownColumnError: no column nope")
 
@@ -637,14 +634,19 @@ def odd_texts(tmp_path: Path) -> str:
 
 def test_a_line_holds_a_row_whatever_its_texts_hold(odd_texts: str, tmp_path: Path) -> None:
     expected = "s\nx\\ny\\tz\né\n"
-    assert run("read", odd_texts).stdout == expected
-    assert run("read", odd_texts, "-o", str(tmp_path / "out")).returncode == 0
+    assert command("read", odd_texts).stdout == expected
+    assert command("read", odd_texts, "-o", str(tmp_path / "out")).returncode == 0
     assert (tmp_path / "out").read_text() == expected
-    assert sorted(run("facets", odd_texts, "s").stdout.splitlines()) == ["s\tcount", "x\\ny\\tz\t1", "é\t1"]
+    assert sorted(command("facets", odd_texts, "s").stdout.splitlines()) == [
+        "s\tcount",
+        "x\\ny\\tz\t1",
+        "é\t1",
+    ]
 
 
 def test_what_the_encoding_of_the_output_lacks_is_spelled_out(odd_texts: str) -> None:
-    done = run("facets", odd_texts, "s", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    line, ascii_only = [TOOL, "facets", odd_texts, "s"], os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=ascii_only)
     assert (done.returncode, sorted(done.stdout.splitlines())[0]) == (0, "\\xe9\t1")
 
 
@@ -670,7 +672,7 @@ def test_an_output_that_can_be_no_file_is_wrong_use(
     odd_texts: str, tmp_path: Path, output: str, why: str
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
-    done = run("read", odd_texts, "-o", output.format(tmp_path))
+    done = command("read", odd_texts, "-o", output.format(tmp_path))
     assert done.returncode == 2
     assert why in done.stderr
     assert sorted(tmp_path.rglob("*")) == before

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 
 import tailbit
 from support.column_stats import wide_table
+from support.forked import command
 from tailbit.tables.storage import StorageOptions, open_storage
 
 FILES, COLUMNS = 10_000, 200
@@ -53,6 +52,5 @@ def test_a_question_of_a_fresh_process_over_ten_thousand_files_takes_at_most_twe
 ) -> None:
     options = [text for name, value in s3_options.items() for text in ("--storage-option", f"{name}={value}")]
     mark = len(s3.seen)
-    command = [sys.executable, "-m", "tailbit", "count", table, "c007 > 99999999 AND c150 < 0", *options]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "0\n"
+    assert command("count", table, "c007 > 99999999 AND c150 < 0", *options).stdout == "0\n"
     assert len(s3.since(mark)) <= 12, s3.since(mark)

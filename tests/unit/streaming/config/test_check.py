@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy
+from support.forked import Forked
 from support.tables import index_of
 from support.waiting import HANG_S
 from tailbit.checkpoints.liveness import Liveness
@@ -37,6 +37,9 @@ from tailbit.streaming.watch.view import View
 from tailbit.tables.storage import open_storage
 from tailbit.upkeep import doctor
 from tailbit.upkeep.machine import Finding, State
+
+WATCH = ["-m", "tailbit.cli", "status", "--config", "tailbit.toml", "--watch", "0.1"]
+"""A command that shows the tables of a configuration again and again."""
 
 
 @pytest.fixture
@@ -540,8 +543,7 @@ def test_doctor_names_a_table_that_does_not_answer_and_looks_at_the_others(
 
 def test_watch_shows_the_tables_again_and_again_until_ctrl_c(folder: Path) -> None:
     (folder / "tailbit.toml").write_text('[application]\nmetrics = "off"\n[[table]]\npath = "a"\n')
-    command = [sys.executable, "-m", "tailbit.cli", "status", "--config", "tailbit.toml", "--watch", "0.1"]
-    watch = subprocess.Popen([*command, "--json"], cwd=folder, stdout=subprocess.PIPE, text=True)
+    watch = Forked([*WATCH, "--json"], cwd=folder, stdout=subprocess.PIPE, text=True)
     assert watch.stdout is not None
     told = [json.loads(watch.stdout.readline()) for _ in range(3)]
     watch.send_signal(signal.SIGINT)
@@ -553,9 +555,8 @@ def test_watch_goes_on_while_the_file_is_being_written(folder: Path) -> None:
     file = folder / "tailbit.toml"
     file.write_text('[application]\nmetrics = "off"\n[[table]]\npath = "a"\n')
     whole = file.read_text()
-    command = [sys.executable, "-m", "tailbit.cli", "status", "--config", "tailbit.toml", "--watch", "0.1"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*command, "--json"], cwd=folder, text=True, **pipes) as watch:
+    with Forked([*WATCH, "--json"], cwd=folder, text=True, **pipes) as watch:
         assert watch.stdout is not None
         assert watch.stderr is not None
         watch.stdout.readline()

@@ -17,6 +17,7 @@ from pyiceberg.types import DoubleType, LongType
 
 import tailbit
 from support.drive import Drive
+from support.forked import command
 from support.iceberg import counted
 from support.iceberg_catalog import Sales, rest_server, rows
 from tailbit.errors import CatalogError, NotATableError, RequirementError, StatementError, UsageError
@@ -128,9 +129,8 @@ def test_a_table_of_a_catalog_is_named_by_its_catalog_in_scripts_of_its_indexes(
     sales.create("orders").append(rows(0, 5))
     made = f"CREATE INDEX by_city ON iceberg.`{ORDERS}` USING bitmap (city)"
     assert tailbit.sql(made, storage_options=sales.options)[0]["state"] == "complete"
-    command = [sys.executable, "-m", "tailbit.cli", "index", "export", ORDERS]
     given = ["--storage-option", f"catalog.uri={sales.uri}"]
-    script = subprocess.run([*command, *given], capture_output=True, text=True, check=True).stdout
+    script = command("index", "export", ORDERS, *given).stdout
     assert f"ON iceberg.`{ORDERS}`" in script
 
 
