@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 import deltalake
+import pyarrow as pa
 import pyarrow.parquet as pq
 from dashboards import LAYOUTS, Dashboard, summary
 from index_of import Upkeep
@@ -171,7 +172,12 @@ def tables(scale: float, layout: str) -> pathlib.Path:
         for name in INDEXED:
             table = pq.read_table(generated / f"{name}.parquet")
             if layout == "by day" and name in DATES:
-                table = table.sort_by(DATES[name])
+                texts = [
+                    pa.string() if pa.types.is_string_view(type_) else type_ for type_ in table.schema.types
+                ]
+                table = table.cast(pa.schema(zip(table.column_names, texts, strict=True))).sort_by(
+                    DATES[name]
+                )
             size = -(-len(table) // (FILES if len(table) > 1000 else 1))
             for start in range(0, len(table), size):
                 deltalake.write_deltalake(path / name, table.slice(start, size), mode="append")
