@@ -17,6 +17,7 @@ pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
 import tailbit
 import tailbit.spark
 from support.faulty_proxy import Fault, Proxy
+from support.forked import command
 from support.pages import OPERATIONS, commands, text_of
 from support.s3_server import SECRET
 from support.waiting import HANG_S
@@ -117,8 +118,8 @@ def test_the_commands_of_the_operations_page_index_and_ask_a_table_in_a_store_an
     environment = clean | secrets | {"XDG_CACHE_HOME": str(tmp_path), "AWS_ALLOW_HTTP": "true"}
     endpoint = s3_options["AWS_ENDPOINT_URL"]
     told = []
-    for command in COMMANDS:
-        arguments = shlex.split(command.replace("s3://lake/flights", s3_root))[1:]
+    for line in COMMANDS:
+        arguments = shlex.split(line.replace("s3://lake/flights", s3_root))[1:]
         if "--storage-option" in arguments:
             arguments[-1] = f"AWS_ENDPOINT_URL={endpoint}"
         else:
