@@ -107,7 +107,7 @@ LATE = (
 
 
 @pytest.mark.parametrize(("mode", "text"), LATE)
-def test_what_is_asked_in_vain_for_lack_of_time_is_answered_beside_and_served_next_time(
+def test_what_is_asked_in_vain_for_lack_of_time_is_answered_beside_and_served_from_then_on(
     accelerated: Acceleration, paths: list[str], tmp_path: Path, mode: str, text: str
 ) -> None:
     spark, statement = accelerated._spark, text.format(path=paths[0])
@@ -123,6 +123,9 @@ def test_what_is_asked_in_vain_for_lack_of_time_is_answered_beside_and_served_ne
                 assert time.monotonic() < end
                 time.sleep(0.5)
                 assert rows_of(spark, statement) == expected
+            # And so is each that follows: the process would be as slow again.
+            assert rows_of(spark, statement) == expected
+            assert accelerated.last()[0].served == mode
             assert accelerated.questions() == asked
 
 

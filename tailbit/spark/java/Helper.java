@@ -45,9 +45,10 @@ final class Helper {
       Set.of("damaged-index", "older-format", "other-history", "another-table", "no-table", "error", "malformed");
   private static final int MOST_TOLD = 1000;
   private static final int MOST_LATE = 64;
+  private static final int MOST_BYTES_OF_LATE = 1 << 20;
   /** What was asked of questions that no query waits for any more, with the replies that have come or will come. */
   private static final Map<String, CompletableFuture<Reply>> LATE =
-      new LinkedHashMap<>() {
+      new LinkedHashMap<>(16, 0.75f, true) {
         @Override
         protected boolean removeEldestEntry(Map.Entry<String, CompletableFuture<Reply>> eldest) {
           return size() > MOST_LATE;
@@ -161,7 +162,7 @@ final class Helper {
 
   /**
    * Returns the reply to a question, which names its table and version as the question does. A reply that comes too
-   * late for its query is kept for the next one that asks the same.
+   * late for its query is kept for those that ask the same; a long one, for the next.
    */
   static Reply askForData(ObjectNode question, long budget) throws Declined {
     String what = what(question).toString();
@@ -214,9 +215,13 @@ final class Helper {
       if (!future.isDone()) {
         throw new Declined("helper-late", "the same question is still being answered");
       }
-      LATE.remove(what);
     }
     Reply reply = future.exceptionally(gone -> null).join();
+    if (reply == null || reply.head().has("declined") || reply.data().length > MOST_BYTES_OF_LATE) {
+      synchronized (LATE) {
+        LATE.remove(what, future);
+      }
+    }
     return reply == null || reply.head().path("declined").asText().equals("late") ? null : checked(reply, question);
   }
 

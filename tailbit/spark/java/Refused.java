@@ -13,7 +13,7 @@ final class Refused {
   private static final int MOST_QUESTIONS = 10_000;
   private static final Set<String> LASTING =
       Set.of("keeps-all", "no-gain", "many-rows", "many-groups", "many-bytes", "not-exact", "not-covered",
-          "not-understood", "nothing-understood", "floating-point", "time-zone", "late");
+          "not-understood", "nothing-understood", "floating-point", "time-zone");
   private static final Map<String, Refused> QUESTIONS =
       new LinkedHashMap<>(16, 0.75f, true) {
         @Override
