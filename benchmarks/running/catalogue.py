@@ -177,6 +177,14 @@ BENCHMARKS = (
     Benchmark("many_live", "Many tables with commits, and one that fails", ("tables",), ()),
     Benchmark("capacity", "What an index costs to build and to keep, in CPU time", ("rows",), ()),
     Benchmark("five_columns", "What a first build of five columns costs, in CPU time", ("rows",), ()),
+    Benchmark(
+        "executors",
+        "A large table indexed and asked by one executor and by two, beside one process",
+        ("by",),
+        (Target("most MB of a python process", most=1000),),
+        ("400",),
+        ("5",),
+    ),
     Benchmark("memory", "Peak memory of a task", ("file",), (Target("peak MB", most=1000),)),
     Benchmark(
         "commit_cost",
