@@ -24,8 +24,6 @@ from support.oracle import duckdb_positions
 from support.predicates import INDEXED, random_predicates
 from tailbit.index.store.table import MetadataTable
 
-TESTS = Path(__file__).parents[1]
-
 
 @pytest.fixture
 def start(
@@ -73,7 +71,7 @@ def test_killed_while_a_commit_is_on_its_way_the_index_equals_one_built_in_one_g
     _, error = again.communicate()
     assert again.returncode == 0, error
     sound = str(tmp_path / "sound")
-    forked("-m", "support.drive_process", table, sound, ",".join(INDEXED))
+    forked("-m", "support.drive_process", table, sound, ",".join(INDEXED), check=True)
     assert contents_of(s3_root) == contents_of(sound)
     assert tailbit.open(table, index=s3_root).verify().problems == []
     head = tailbit.open(table).where().version

@@ -40,8 +40,6 @@ from tailbit.index.sql.terms import term_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 
-TESTS = Path(__file__).parents[1]
-
 OF_SPARK = {Fault.BEFORE_SPARK_COMMIT}
 """Points that only a real stream passes."""
 

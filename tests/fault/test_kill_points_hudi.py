@@ -13,7 +13,6 @@ from support.hudi import HudiTable, unpack
 from support.hudi_states import changes
 from tailbit.base.faults import Fault
 
-TESTS = Path(__file__).parents[1]
 COLUMNS = "id,city,qty,part,_hoodie_commit_time"
 POINTS = (
     *(Fault.OFFSET_LOGGED, Fault.BATCH_PLANNED, Fault.SEGMENT_HALF_WRITTEN, Fault.SEGMENT_WRITTEN),

@@ -119,7 +119,7 @@ def test_an_application_follows_tables_of_a_catalog_by_name(tmp_path: Path) -> N
         for table in tables:
             table.append(rows(100, 120))
         wait_until(lambda: covers("orders") and covers("returns"))
-        said = command("status", "--config", file, "--json")
+        said = command("status", "--config", file, "--json", check=True)
         indexer.check()
     accounts = [json.loads(line) for line in said.stdout.splitlines()]
     assert {account["id"]: account["state"] for account in accounts} == {

@@ -106,11 +106,20 @@ class Forked(subprocess.Popen[Any]):
         return self.returncode
 
 
-def forked(*words: str | os.PathLike[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run such a process to its end, and return what it said, as text."""
+def forked(
+    *words: str | os.PathLike[str], check: bool = False, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run such a process to its end, and return what it said, as text.
+
+    Raises:
+        CalledProcessError: its status is not 0, with `check`.
+    """
     with Forked(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
         out, err = process.communicate()
-    return subprocess.CompletedProcess(words, process.returncode, out, err)
+    done = subprocess.CompletedProcess(words, process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
 
 
 def command(*words: str | os.PathLike[str], **options: Any) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,7 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_status_of_an_older_format_shows_the_columns_and_that_nothing_is_covered(old: str) -> None:
-    done = command("status", old, "--json")
+    done = command("status", old, "--json", check=True)
     told = json.loads(done.stdout)
     assert (told["columns"], told["state"], told["covered_version"]) == ([*PLAIN], "of an older format", None)
     assert told["lag"]["files"] == len(tailbit.open(old).where("TRUE").files())
@@ -79,7 +79,7 @@ def test_a_table_replaced_at_its_place_lags_by_all_that_it_holds(tmp_path: Path)
     (tmp_path / "t").rename(tmp_path / "before")
     for _ in range(3):
         write_deltalake(path, pa.table({"v": ["c"]}), mode="append")
-    told = json.loads(command("status", path, "--index", tmp_path / "i", "--json").stdout)
+    told = json.loads(command("status", path, "--index", tmp_path / "i", "--json", check=True).stdout)
     assert (told["state"], told["covered_version"]) == ("other history", None)
     assert (told["lag"]["versions"], told["lag"]["files"]) == (3, 3)
     assert told["lag"]["seconds"] > 0

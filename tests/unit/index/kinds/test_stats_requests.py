@@ -52,5 +52,5 @@ def test_a_question_of_a_fresh_process_over_ten_thousand_files_takes_at_most_twe
 ) -> None:
     options = [text for name, value in s3_options.items() for text in ("--storage-option", f"{name}={value}")]
     mark = len(s3.seen)
-    assert command("count", table, "c007 > 99999999 AND c150 < 0", *options).stdout == "0\n"
+    assert command("count", table, "c007 > 99999999 AND c150 < 0", *options, check=True).stdout == "0\n"
     assert len(s3.since(mark)) <= 12, s3.since(mark)

@@ -130,7 +130,7 @@ def test_a_table_of_a_catalog_is_named_by_its_catalog_in_scripts_of_its_indexes(
     made = f"CREATE INDEX by_city ON iceberg.`{ORDERS}` USING bitmap (city)"
     assert tailbit.sql(made, storage_options=sales.options)[0]["state"] == "complete"
     given = ["--storage-option", f"catalog.uri={sales.uri}"]
-    script = command("index", "export", ORDERS, *given).stdout
+    script = command("index", "export", ORDERS, *given, check=True).stdout
     assert f"ON iceberg.`{ORDERS}`" in script
 
 
