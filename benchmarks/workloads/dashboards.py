@@ -12,7 +12,7 @@ import argparse
 import math
 import pathlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import deltalake
@@ -151,7 +151,7 @@ class Dashboard:
     """A session in which statements over the tables of a layout run with the index and without."""
 
     def __init__(
-        self, acceleration: Acceleration, path: pathlib.Path, tables: Sequence[str], repeats: int
+        self, acceleration: Acceleration, path: pathlib.Path, tables: Collection[str], repeats: int
     ) -> None:
         self._acceleration, self._spark, self._repeats = acceleration, acceleration._spark, repeats
         for table in tables:
@@ -189,11 +189,20 @@ def summary(layout: str, ratios: Sequence[float]) -> list[dict[str, Any]]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=ROWS, help="rows of sales")
+def run(
+    parser: argparse.ArgumentParser,
+    statements: Mapping[str, str],
+    text: Callable[[argparse.Namespace, str], str],
+    tables: Callable[[argparse.Namespace, str], pathlib.Path],
+    indexed: Collection[str],
+) -> None:
+    """Measure statements over the tables of each layout, as the arguments of a benchmark say.
+
+    `text`: a statement's, of the options and its name; `tables`: the folder of a layout, of the options and
+    its name; `indexed`: the names of the tables.
+    """
     parser.add_argument("--repeats", type=int, default=5, help="runs, of which the median counts")
-    parser.add_argument("--statements", nargs="*", choices=STATEMENTS, default=[*STATEMENTS])
+    parser.add_argument("--statements", nargs="*", choices=statements, default=[*statements])
     parser.add_argument("--layouts", nargs="*", choices=LAYOUTS, default=[*LAYOUTS])
     options = parser.parse_args()
     jar.build()
@@ -201,11 +210,22 @@ def main() -> None:
     with build_session("dashboards", ui=False, extra=extra) as spark:
         acceleration = accelerate(spark)
         for layout in options.layouts:
-            path = star(options.rows, layout)
-            dashboard = Dashboard(acceleration, path, [*INDEXED], options.repeats)
-            ratios = [dashboard.measure(layout, name, STATEMENTS[name]) for name in options.statements]
+            dashboard = Dashboard(acceleration, tables(options, layout), indexed, options.repeats)
+            ratios = [dashboard.measure(layout, name, text(options, name)) for name in options.statements]
             for row in summary(layout, ratios):
                 tell(row)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of sales")
+    run(
+        parser,
+        STATEMENTS,
+        lambda _, name: STATEMENTS[name],
+        lambda options, layout: star(options.rows, layout),
+        INDEXED,
+    )
 
 
 if __name__ == "__main__":

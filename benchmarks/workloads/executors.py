@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 import psutil
 import pyarrow as pa
-import pyarrow.parquet as pq
 from timing import tell
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 import tailbit
+from support.delta_builder import DeltaBuilder
 from support.spark_deployments import standalone_cluster
 
 ROWS, DAYS = 1_000_000, 20
@@ -39,38 +39,20 @@ CONDITION = "status = 7 AND day BETWEEN 3 AND 12 AND customer < 20000"
 
 def make(folder: pathlib.Path, files: int) -> str:
     """Write the table; return its path."""
-    table = folder / "orders"
-    (table / "_delta_log").mkdir(parents=True)
-    chance = np.random.default_rng(59)
-    bases = list[pathlib.Path]()
+    path, chance = folder / "orders", np.random.default_rng(59)
+    builder, bases, adds = DeltaBuilder(str(path)), list[dict[str, Any]](), list[dict[str, Any]]()
     for day in range(DAYS):
-        columns = [
-            chance.integers(0, 100_000, ROWS),
-            chance.integers(0, 50, ROWS),
-            np.full(ROWS, day),
-            chance.random(ROWS),
-        ]
-        bases.append(folder / f"{day}.parquet")
-        pq.write_table(pa.table(columns, [*COLUMNS, "amount"]), bases[-1])
-    types = {name: "double" if name == "amount" else "long" for name in (*COLUMNS, "amount")}
-    fields = [
-        {"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in types.items()
-    ]
-    schema = json.dumps({"type": "struct", "fields": fields})
-    metadata = {"id": "orders", "format": {"provider": "parquet", "options": {}}, "schemaString": schema}
-    metadata |= {"partitionColumns": [], "configuration": {}, "createdTime": 0}
-    actions: list[dict[str, Any]] = [
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": metadata},
-    ]
+        customers, statuses = chance.integers(0, 100_000, ROWS), chance.integers(0, 50, ROWS)
+        columns = [customers, statuses, np.full(ROWS, day), chance.random(ROWS)]
+        rows = pa.table(columns, [*COLUMNS, "amount"])
+        bases.append(builder.data_file(rows, f"base-{day}.parquet")["add"])
     for number in range(files):
         base, name = bases[number * DAYS // files], f"part-{number:05}.parquet"
-        os.link(base, table / name)
-        add = {"path": name, "partitionValues": {}, "size": base.stat().st_size, "modificationTime": 0}
-        actions.append({"add": {**add, "dataChange": True, "stats": json.dumps({"numRecords": ROWS})}})
-    lines = "".join(json.dumps(action) + "\n" for action in actions)
-    (table / "_delta_log" / f"{0:020}.json").write_text(lines)
-    return str(table)
+        os.link(path / base["path"], path / name)
+        adds.append({"add": base | {"path": name}})
+    builder.create(rows.schema)
+    builder.commit(adds)
+    return str(path)
 
 
 @contextmanager
@@ -145,18 +127,8 @@ def main() -> None:
         environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
         with standalone_cluster(pathlib.Path(folder), workers=2) as master:
             told: dict[str, object] = {"rows": files * ROWS}
-            run = [
-                sys.executable,
-                "-m",
-                "tailbit.cli",
-                "run",
-                table,
-                "--columns",
-                ",".join(COLUMNS),
-                "--once",
-                "--master",
-                master,
-            ]
+            run = [sys.executable, "-m", "tailbit.cli", "run", table, "--columns", ",".join(COLUMNS)]
+            run += ["--once", "--master", master]
             began = time.monotonic()
             with memory(told):
                 subprocess.run(run, check=True, env=environment, stdout=subprocess.DEVNULL)

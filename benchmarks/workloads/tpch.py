@@ -16,13 +16,9 @@ import sys
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
-from dashboards import LAYOUTS, Dashboard, summary
+from dashboards import run
 from index_of import Upkeep
 from lineitem import folder
-from timing import tell
-
-from tailbit.spark import accelerate, jar
-from tailbit.streaming.java.session import build_session, delta_settings
 
 FILES = 8
 
@@ -188,29 +184,22 @@ def tables(scale: float, layout: str) -> pathlib.Path:
     return path
 
 
+def text(scale: float, name: str) -> str:
+    """Return a statement; a parameter of one depends on the scale."""
+    return STATEMENTS[name].replace("{fraction}", f"{0.0001 / scale:.10f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--scale", type=float, default=0.1, help="the scale factor: 6 M rows of lineitem a unit"
+    help_ = "the scale factor: 6 M rows of lineitem a unit"
+    parser.add_argument("--scale", type=float, default=0.1, help=help_)
+    run(
+        parser,
+        STATEMENTS,
+        lambda options, name: text(options.scale, name),
+        lambda options, layout: tables(options.scale, layout),
+        INDEXED,
     )
-    parser.add_argument("--repeats", type=int, default=5, help="runs, of which the median counts")
-    parser.add_argument("--statements", nargs="*", choices=STATEMENTS, default=[*STATEMENTS])
-    parser.add_argument("--layouts", nargs="*", choices=LAYOUTS, default=[*LAYOUTS])
-    options = parser.parse_args()
-    jar.build()
-    extra = delta_settings() | {"spark.driver.memory": "2g"}
-    with build_session("tpch", ui=False, extra=extra) as spark:
-        acceleration = accelerate(spark)
-        for layout in options.layouts:
-            path = tables(options.scale, layout)
-            session = Dashboard(acceleration, path, [*INDEXED], options.repeats)
-            texts = {
-                name: STATEMENTS[name].replace("{fraction}", f"{0.0001 / options.scale:.10f}")
-                for name in options.statements
-            }
-            ratios = [session.measure(layout, name, text) for name, text in texts.items()]
-            for row in summary(layout, ratios):
-                tell(row)
 
 
 if __name__ == "__main__":
