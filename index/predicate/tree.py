@@ -282,6 +282,22 @@ def nodes_of(node: Node) -> Iterable[Node]:
             rest.extend(reversed(current.children))
 
 
+def relaxed(node: Node, leaves: Iterable[Leaf]) -> Node:
+    """Return a predicate with its leaves taken as TRUE, but for some: TRUE for at least the same rows."""
+    nodes: dict[int, Node] = {id(leaf): leaf for leaf in leaves}
+
+    def relax(node: Node) -> Node:
+        if id(node) not in nodes:
+            if isinstance(node, (And, Or)):
+                combined = all_of if isinstance(node, And) else any_of
+                nodes[id(node)] = combined([relax(child) for child in node.children])
+            else:
+                nodes[id(node)] = Constant(True) if isinstance(node, Leaf) else node
+        return nodes[id(node)]
+
+    return relax(node)
+
+
 Truth = tuple[ValueSet, ValueSet]
 """Values where a condition is TRUE, and values where it is FALSE."""
 

@@ -15,6 +15,7 @@ import socket
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from tailbit.base.once import once
 from tailbit.handle import Handle, accesses_of
 from tailbit.index.evaluation.side_by_side import unread_by
 from tailbit.index.grouping.facets import is_counted
-from tailbit.index.predicate.tree import Constant, Node
+from tailbit.index.predicate.tree import Constant, Leaf, Node, nodes_of, relaxed
 from tailbit.index.query.candidates import candidate_numbers, open_to_the_log
 from tailbit.index.query.coverage import cover
 from tailbit.index.query.selection import FileHits, Selection
@@ -103,29 +104,47 @@ class Division:
         return numpy_of(filled(pc.index_in(paths, value_set=in_one(recorded)), -1), dtype=np.int64)
 
     @once
-    def postings(self) -> int:
-        """Return the bytes of postings to be read for the predicate; of many row spaces, an estimate."""
+    def _node(self) -> Node:
+        """Return what the driver evaluates of the predicate: its cheapest leaves, others taken as TRUE.
+
+        Their postings together are not worth a task. Footers are read to know it, of `_SPACES` at most.
+        """
         spaces, node = self.selection.coverage.spaces, self.selection.node
-        if node == Constant(True):
+        leaves = [leaf for leaf in nodes_of(node) if isinstance(leaf, Leaf)]
+        if len(spaces) > _SPACES:
+            return Constant(True)
+        costs = sorted((sum(unread_by(leaf, space) for space in spaces), n) for n, leaf in enumerate(leaves))
+        totals = accumulate(cost for cost, _ in costs)
+        count = sum(total < self.task_bytes for total in totals)
+        affordable = [leaves[number] for _, number in costs[:count]]
+        return node if len(affordable) == len(leaves) else relaxed(node, affordable)
+
+    @once
+    def postings(self) -> int:
+        """Return the bytes of postings to be read for the predicate in these files; an estimate if many."""
+        selection = self.selection
+        open_files = np.zeros(len(self._sizes), dtype=np.bool_)
+        open_files[self.files] = True
+        spaces = [space for space in selection.coverage.spaces if open_files[space.files].any()]
+        if selection.node == Constant(True):
             return 0
         if len(spaces) > _SPACES:
             return sum(int(self._sizes[space.files].sum()) for space in spaces) // _DATA_BYTES
-        return sum(unread_by(node, space) for space in spaces)
+        return sum(unread_by(selection.node, space) for space in spaces)
 
     @once
     def files(self) -> Longs:
         """Return the numbers of the files that may have a row of the selection, ascending.
 
-        The postings of the predicate are read if they are not worth a task; else uncovered files alone are
-        pruned, by the log.
+        By the log, and by the postings of so much of the predicate as is not worth a task.
         """
-        selection = self.selection
+        selection, files = self.selection, np.arange(len(self._sizes))
         if selection.node == Constant(True):
-            return np.arange(len(self._sizes))
-        if self.postings < self.task_bytes:
-            return np.array(candidate_numbers(selection), dtype=np.int64)
-        uncovered = open_to_the_log(selection, selection.coverage.uncovered)
-        return np.sort(np.concatenate([uncovered, *(space.files for space in selection.coverage.spaces)]))
+            return files
+        if self._node != Constant(True):
+            narrowed = replace(selection, node=self._node, by_file=selection.pruning)
+            files = np.array(candidate_numbers(narrowed), dtype=np.int64)
+        return files if self._node is selection.node else open_to_the_log(selection, files)
 
     def bytes_of_data(self, columns: Sequence[Column]) -> int:
         """Return the bytes of the files to be read for the rows, or for columns without postings.

@@ -8,6 +8,7 @@ from typing import Any
 
 import deltalake
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tailbit
@@ -18,6 +19,7 @@ from support.tables import index_files, index_of, rows, three_commits, with_vect
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable
 from tailbit.errors import RequirementError, UnusableStorageError
+from tailbit.index.evaluation.side_by_side import unread_by
 from tailbit.index.grouping.facets import count_groups
 from tailbit.index.grouping.grouping import sum_of_groups
 from tailbit.index.grouping.measures import Aggregates, Measure, aggregated
@@ -158,6 +160,28 @@ def test_files_that_cannot_have_a_row_are_in_no_portion_where_the_driver_may_fin
     (portion,) = portions(table, answer, task_bytes=1 << 20)
     assert portion.files.paths.to_pylist() == list(positions(answer))
     assert portions(table, table.where("k = 999"), task_bytes=1 << 20) == []
+
+
+@pytest.mark.parametrize(
+    "condition", ["k = 7 AND s >= 's'", "(k = 7 OR k = 9) AND (v >= 'v' OR s >= 's')", "x < 700 AND s >= 's'"]
+)
+def test_cheap_terms_and_the_log_leave_files_out_where_the_whole_is_worth_a_task(
+    tmp_path: Path, condition: str
+) -> None:
+    path = str(tmp_path / "t")
+    for number in range(6):
+        keys, texts = [*range(number, 60, 6)] * 50, [f"s{n * 7919}" for n in range(500)]
+        columns = {"k": keys, "x": range(number * 500, number * 500 + 500), "v": texts, "s": texts}
+        deltalake.write_deltalake(path, pa.table(columns), mode="append")
+    index_of(path, ["k", "v", "s"])
+    opened = tailbit.open(path)
+    answer = opened.where(condition)
+    worth = sum(unread_by(answer._selection.node, space) for space in answer._selection.coverage.spaces)
+    division = Division.of(opened, answer._selection, worth)
+    assert division._node != answer._selection.node
+    given = [sent(portion) for portion in division.portions(None, whole=False)]
+    assert [path for portion in given for path in portion.files.paths.to_pylist()] == list(positions(answer))
+    assert found(given) == positions(answer)
 
 
 def test_segments_that_a_merge_has_replaced_and_vacuum_deleted_cost_a_scan_and_no_row(tmp_path: Path) -> None:
