@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from support import replay, scheduling, verdicts
+from support.forked import Forked, forked
 from support.replay import Replay
-from support.verdicts import Verdicts
+from support.verdicts import FOLDER, Verdicts, decoded, digest_of, encoded, read
+from support.waiting import HANG_S
 
 
 class Writer:
@@ -176,3 +184,126 @@ def test_a_test_that_uses_the_session_itself_is_recorded_as_one_that_needs_spark
     session.replay.close()
     recorded.save()
     assert Verdicts(page).recorded(replay.LIVE, "", "test_x") is True
+
+
+ANSWERS = [
+    None,
+    True,
+    "DIVIDE_BY_ZERO",
+    [True, None, False],
+    pa.array([1, None], pa.int8()),
+    pa.array([float("nan"), -0.0]),
+    pa.array([{"a": [1, 2]}, None]),
+    pa.array([], pa.decimal128(38, 2)),
+    pa.array(["ä", ""]).dictionary_encode(),
+]
+
+
+class Judge:
+    """Answers questions by their length, and remembers which it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, questions: Sequence[str]) -> list[int]:
+        self.asked += questions
+        return [len(question) for question in questions]
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=[str(number) for number in range(len(ANSWERS))])
+def test_an_answer_is_read_as_it_was_recorded(answer: Any) -> None:
+    again = decoded(encoded(answer))
+    assert type(again) is type(answer)
+    assert encoded(again) == encoded(answer)
+    if isinstance(answer, pa.Array):
+        assert again.type == answer.type
+
+
+def test_only_what_is_not_recorded_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "PROOF", False)
+    monkeypatch.setattr(verdicts, "RECORDING", True)
+    first = Judge()
+    recorded = Verdicts(tmp_path / "folder" / "module.arrow")
+    assert recorded.answers("length", ["a", "bcd"], first) == [1, 3]
+    recorded.save()
+    assert sorted(first.asked) == ["a", "bcd"]
+    monkeypatch.setattr(verdicts, "RECORDING", False)
+    judge = Judge()
+    recorded = Verdicts(tmp_path / "folder" / "module.arrow")
+    assert recorded.answers("length", ["bcd", "ef", "a"], judge) == [3, 2, 1]
+    assert (judge.asked, recorded.unrecorded) == (["ef"], 1)
+    assert recorded.answers("length", ["ef"], judge) == [2]
+    assert recorded.answers("length", ["a"], judge, about="another table") == [1]
+    assert recorded.answers("another kind", ["a"], judge) == [1]
+    assert (judge.asked, recorded.unrecorded) == (["ef", "a", "a"], 3)
+    recorded.save()
+    assert len(read(tmp_path / "folder" / "module.arrow")) == 2
+
+
+def test_a_proof_asks_everything_and_fails_where_the_answer_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdicts, "PROOF", True)
+    recorded, judge = Verdicts(tmp_path / "module.arrow"), Judge()
+    for _ in range(2):
+        assert recorded.answers("length", ["a"], judge) == [1]
+    assert (judge.asked, recorded.unrecorded) == (["a", "a"], 1)
+    with pytest.raises(AssertionError, match="not the recorded one: a"):
+        recorded.answers("length", ["a"], lambda _: [2])
+
+
+def test_a_digest_tells_tables_of_other_values_names_or_types_apart() -> None:
+    table = pa.table({"a": [1, 2]})
+    others = [pa.table({"a": [1, 3]}), pa.table({"b": [1, 2]}), pa.table({"a": pa.array([1, 2], pa.int32())})]
+    assert len({digest_of(other) for other in (table, *others)}) == 4
+    assert digest_of(pa.concat_tables([table.slice(0, 1), table.slice(1)])) == digest_of(table)
+
+
+def test_every_record_belongs_to_a_test_module_that_asks_for_it() -> None:
+    records = sorted(FOLDER.glob("*.arrow"))
+    assert records
+    for record in records:
+        [module] = (FOLDER.parent / "integration").glob(f"{record.stem}.py")
+        text = module.read_text(encoding="utf-8")
+        assert "verdicts" in text or "replayed_spark" in text
+        assert read(record)
+
+
+_SEEN = "import os, sys; print(sys.argv[1:], sys.stdin.read(), os.getcwd(), os.environ['SEEN'], sep='|')"
+
+
+def test_a_forked_process_has_what_it_is_given(tmp_path: Path) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with Forked(["-c", _SEEN, "a", "b"], cwd=tmp_path, env={"SEEN": "here"}, text=True, **pipes) as process:
+        assert process.communicate("asked") == (f"['a', 'b']|asked|{tmp_path}|here\n", None)
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        ("", 0),
+        ("raise SystemExit(75)", 75),
+        ("raise SystemExit('why')", 1),
+        ("raise ValueError", 1),
+        ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
+        ("import threading; threading.Timer(0.05, print, ['late']).start()", 0),
+    ],
+)
+def test_a_forked_process_ends_as_one_that_starts(program: str, status: int) -> None:
+    done = forked("-c", program)
+    assert (done.returncode, done.stdout) == (status, "late\n" if "late" in program else "")
+
+
+def test_a_forked_process_is_waited_for_and_signalled() -> None:
+    process = Forked(["-c", "import os; os.read(0, 1)"], stdin=subprocess.PIPE, start_new_session=True)
+    with process:
+        assert (process.poll(), os.getsid(process.pid)) == (None, process.pid)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+        process.terminate()
+        assert process.wait(HANG_S) == -signal.SIGTERM
+
+
+def test_variables_that_only_a_start_obeys_are_refused() -> None:
+    with pytest.raises(AssertionError, match="PYTHONPATH"):
+        forked("-c", "", env={"PYTHONPATH": "/elsewhere"})

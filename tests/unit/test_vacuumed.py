@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,16 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tailbit
-from support.tables import index_of
+from support.delta_builder import DeltaBuilder
+from support.tables import VECTORS, index_of
 from tailbit.answer import Answer
 from tailbit.errors import DataFileError, VacuumedFileError
+from tailbit.index.query.coverage import Coverage
+from tailbit.index.query.selection import Selection
+from tailbit.index.store.state import IndexState
+from tailbit.index.write import counting
+from tailbit.index.write.counting import HiddenRowsReader
+from tailbit.tables.snapshot import Snapshot
 
 QUESTIONS: dict[str, Callable[[Answer], Any]] = {
     "read": lambda answer: answer.read(),
@@ -87,3 +96,71 @@ def test_whoever_reads_the_stream_of_a_vacuumed_version_is_told_the_version_that
 ) -> None:
     with pytest.raises(Exception, match=f"Ask for version {DeltaTable(vacuumed).version()}, the newest"):
         take(tailbit.open(vacuumed).where("k = 1", version=0))
+
+
+KEPT = (Snapshot, Coverage, Selection, IndexState)
+
+
+def held() -> Counter[str]:
+    """How many objects of the kinds that a question makes are alive."""
+    gc.collect()
+    return Counter(kind.__name__ for o in gc.get_objects() for kind in KEPT if isinstance(o, kind))
+
+
+def test_a_handle_that_is_kept_open_holds_no_more_after_many_versions_than_after_a_few(
+    tmp_path: Path,
+) -> None:
+    schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
+    builder = DeltaBuilder(str(tmp_path)).create(schema, **VECTORS)
+    opened, before = None, Counter[str]()
+    for n in range(32):
+        rows = pa.table({"k": pa.array([n] * 3, pa.int64()), "v": [f"v{n % 5}"] * 3})
+        builder.commit([builder.data_file(rows, f"f{n}.parquet")])
+        if n % 10 == 0:
+            index_of(tmp_path, ["v"])
+        opened = opened or tailbit.open(tmp_path)
+        assert opened.where(f"v = 'v{n % 5}'").count() == 3 * (n // 5 + 1)
+        assert opened.where("k >= 0", version=1 + n // 2).count() == 3 * (1 + n // 2)
+        if n == 15:
+            before = held()
+    assert held() <= before
+    assert before["Snapshot"] > 0
+
+
+TABLES = 20
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> list[str]:
+    """Tables with an index, more than a handful."""
+    paths = [str(tmp_path / f"t{number}") for number in range(TABLES)]
+    for path in paths:
+        write_deltalake(path, pa.table({"v": [1, 2]}))
+        index_of(path, ["v"])
+    return paths
+
+
+def test_the_indexes_of_many_tables_stay_open_in_turns(tables: list[str]) -> None:
+    first = [HiddenRowsReader(f"{path}/_tailbit").index for path in tables]
+    again = [HiddenRowsReader(f"{path}/_tailbit").index for path in tables]
+    assert all(one is other for one, other in zip(first, again, strict=True))
+
+
+def test_the_handles_of_sql_functions_stay_open_in_turns(tables: list[str]) -> None:
+    functions = pytest.importorskip("tailbit.spark.locating")
+    first = [functions.opened(path) for path in tables]
+    assert all(functions.opened(path) is handle for path, handle in zip(tables, first, strict=True))
+
+
+def test_indexes_that_stay_open_are_bounded_in_bytes(
+    tables: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = HiddenRowsReader(f"{tables[0]}/_tailbit").index
+    assert index.bytes_held > 1 << 16
+    limit = 3 * index.bytes_held
+    monkeypatch.setattr(counting, "_OPENED", counting.Cache(limit))
+    for path in tables:
+        assert HiddenRowsReader(f"{path}/_tailbit").index.state.ledger is not None
+    held = [opened.bytes_held for _, opened in counting._OPENED.items()]
+    assert sum(held) <= limit
+    assert len(held) >= 2

@@ -1,4 +1,4 @@
-"""Parameters of a condition: each is one constant of its type, whatever it holds."""
+"""What a question names: parameters, times and their zones, keys and rows in the forms of libraries."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 
 import deltalake
 import duckdb
+import polars
 import pyarrow as pa
 import pytest
 
 import tailbit
 from support.tables import eight_flights
+from tailbit.arguments.key_tables import key_table, table_of_library
+from tailbit.arguments.values import to_millis
 from tailbit.errors import PredicateError, UsageError
 
 NASTY = [
@@ -179,3 +182,62 @@ def test_half_of_a_character_is_refused_without_words_of_a_codec(path: str) -> N
     with pytest.raises(PredicateError, match="half of a character") as caught:
         tailbit.open(path).where("s = ?", ["\ud800"])
     assert "codec" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "millis"),
+    [
+        ("1970-01-02", "UTC", 86_400_000),
+        ("1970-01-01T00:00:01", "UTC", 1000),
+        ("1970-01-01 00:00:01.5", "UTC", 1500),
+        ("1970-01-01T00:00:01.123456789Z", "UTC", 1123),
+        (" 1970-01-01T01:00:00+01:00 ", "UTC", 0),
+        ("1970-01-01T01:00", "Europe/Paris", 0),
+        ("1970-01-01T01:00Z", "Europe/Paris", 3_600_000),
+        ("1969-12-31T23:59:59.9999", "UTC", -1),
+    ],
+)
+def test_a_time_is_read_in_every_usual_form(text: str, zone: str, millis: int) -> None:
+    assert to_millis(text, zone) == millis
+
+
+def test_a_time_may_be_a_datetime() -> None:
+    moment = datetime.datetime(1970, 1, 1, 1, tzinfo=datetime.timezone.utc)
+    assert to_millis(moment) == 3_600_000
+    assert to_millis(moment.replace(tzinfo=None), "Europe/Paris") == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "", "2026-13-01", "2026-01-01T25:00", "12", "2026-01-01T00:00+99"]
+)
+def test_what_is_no_time_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a time"):
+        to_millis(text)
+
+
+@pytest.mark.parametrize(
+    "keys", [pa.chunked_array([[1], [2]]), pa.array([1, 2]), polars.Series("other", [1, 2])], ids=str
+)
+def test_a_column_of_a_library_is_a_list_of_keys(keys: Any) -> None:
+    on, table = key_table(keys, "id")
+    assert (on, table.to_pydict()) == (["id"], {"id": [1, 2]})
+
+
+def test_views_of_texts_are_texts_in_every_column_of_a_table() -> None:
+    rows = {"a": ["x", None], "s": [{"y": ["z"], "n": 1}, None], "l": [["x"], []]}
+    frame = polars.DataFrame({**rows, "c": polars.Series(["a", "b"], dtype=polars.Categorical)})
+    table = table_of_library(frame)
+    assert table is not None
+    assert "view" not in str(table.schema)
+    assert table.to_pydict() == {**rows, "c": ["a", "b"]}
+
+
+def test_a_number_of_more_than_64_bits_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match="too large a number"):
+        key_table([2**70], "id")
+
+
+@pytest.mark.parametrize("key", [(1,), (1, 2, 3)])
+def test_a_key_of_too_few_or_too_many_values_is_refused(key: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="a key has not one value for each of a, b"):
+        key_table([(1, 2), key], ["a", "b"])

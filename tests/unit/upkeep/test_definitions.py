@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.delta_builder import DeltaBuilder
@@ -17,6 +17,11 @@ from tailbit.errors import (
     EvaluationError,
     UnknownIndexError,
 )
+from tailbit.index.maintenance.definitions import drop
+from tailbit.index.maintenance.rebuild import rebuild
+from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.settings import StreamSettings
+from tailbit.upkeep.status import status_of
 
 HOURS = [dt.datetime(2024, 1, day, hour, 30, tzinfo=dt.timezone.utc) for day in (1, 2) for hour in range(24)]
 CITIES = ["Rome", "rome", "ROME", "Paris", "12", None]
@@ -289,3 +294,98 @@ def test_a_term_and_a_condition_may_name_their_table(table: IndexedTable) -> Non
     assert answer.files_scanned == 0
     table.rebuild_index("i")
     assert table.where("lower(city) = 'rome' AND part = 'a'").files_scanned == 0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A table of one file with the indexes `k` and `by_city`."""
+    path = str(tmp_path / "trips")
+    write_deltalake(path, pa.table({"city": ["Rome", "rome", None], "k": [1, 2, 3]}))
+    tailbit.open(path).create_index("k", "k")
+    tailbit.open(path).create_index("by_city", "lower(city)")
+    return path
+
+
+def names(path: str) -> list[str]:
+    return [index.name for index in tailbit.open(path).indexes()]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_an_index_that_another_process_rebuilds_meanwhile_stays_dropped(path: str, ended: bool) -> None:
+    beside = MetadataTable.open(f"{path}/_tailbit")
+    rebuild(MetadataTable.open(f"{path}/_tailbit"), "by_city", tailbit.open(path).where()._selection.schema)
+    if ended:
+        tailbit.open(path).repair()
+    drop(beside, "by_city")
+    tailbit.open(path).repair()
+    assert names(path) == ["k"]
+    assert (tailbit.open(path).where("lower(city) = 'rome'").count(), names(path)) == (2, ["k"])
+    assert tailbit.open(path).verify().problems == []
+
+
+def test_of_two_drops_at_once_the_second_is_told_that_there_is_none(path: str) -> None:
+    beside = MetadataTable.open(f"{path}/_tailbit")
+    assert tailbit.open(path).drop_index("by_city")
+    with pytest.raises(UnknownIndexError):
+        drop(beside, "by_city")
+    assert not tailbit.open(path).drop_index("by_city", if_exists=True)
+    assert names(path) == ["k"]
+
+
+def write(path: str, first: int) -> None:
+    keys = list(range(first, first + 10))
+    write_deltalake(path, pa.table({"k": keys, "s": [f"S{k % 3}" for k in keys]}), mode="append")
+
+
+@pytest.mark.parametrize(
+    ("on", "kind"), [("s", "bitmap"), ("lower(s)", "bitmap"), (["s", "k"], "bitmap"), ("k", "column_stats")]
+)
+def test_the_last_index_is_dropped_the_stream_goes_on_and_another_is_made(
+    tmp_path: Path, on: str | list[str], kind: str
+) -> None:
+    path = str(tmp_path / "t")
+    for first in (0, 10):
+        write(path, first)
+    table = tailbit.open(path)
+    table.create_index("i", on, kind)
+    assert table.drop_index("i")
+    assert (table.indexes(), tailbit.sql(f"SHOW INDEXES ON delta.`{path}`")) == ([], [])
+    assert (table.where("s = 'S1'").count(), table.where().count()) == (7, 20)
+    assert table.where().facets("s") == {"S0": 7, "S1": 7, "S2": 6}
+
+    drive = Drive(path, f"{path}/_tailbit", None, StreamSettings())
+    write(path, 20)
+    DeltaTable(path).delete("k = 1")
+    drive.drain()
+    answer = table.where("s = 'S1'")
+    assert (answer.count(), answer.covered_version) == (9, 3)
+    status = status_of(path)
+    assert (status["columns"], status["state"], status["files_to_post"]) == ([], "complete", {})
+    assert table.verify(derive=10).problems == []
+    table.compact()
+    table.vacuum()
+    assert table.where("s = 'S1'").count() == 9
+    with pytest.raises(UnknownIndexError) as refused:
+        table.drop_index("i")
+    assert refused.value.hint == "It has: none."
+
+    assert table.create_index("i", "upper(s)").state == "complete"
+    answer = table.where("upper(s) = 'S1'")
+    assert (answer.count(), answer.files_scanned) == (9, 0)
+    assert table.verify(derive=10).problems == []
+
+
+def test_an_index_without_definitions_that_is_damaged_is_made_anew_without_definitions(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "t")
+    write(path, 0)
+    table = tailbit.open(path)
+    table.create_index("s", "s")
+    table.drop_index("s")
+    for file in Path(path, "_tailbit", "kind=files").iterdir():
+        file.write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    assert tailbit.open(path).where("s = 'S1'").count() == 3
+    tailbit.open(path).repair()
+    assert (table.indexes(), tailbit.open(path).verify().problems) == ([], [])
+    assert tailbit.open(path).where("s = 'S1'").count() == 3

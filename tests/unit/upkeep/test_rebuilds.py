@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.delta_builder import DeltaBuilder, field_json
-from support.tables import index_of
-from tailbit.errors import UnknownColumnError
+from support.drive import Drive
+from support.tables import half_built, index_of, rows, three_commits
+from tailbit.errors import NoIndexError, UnknownColumnError
 from tailbit.index.kinds.kind import kind_of
 from tailbit.index.maintenance.rebuild import rebuild
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
+from tailbit.upkeep.status import status_of
+from tailbit.upkeep.table import MaintainedTable
 
 BY_NAME = {"delta.columnMapping.mode": "name"}
 CITY, SIZE, PART, TAGS = pa.string(), pa.int32(), pa.string(), pa.list_(pa.string())
@@ -222,3 +226,62 @@ def test_an_index_of_a_part_covers_the_same_part_after_its_partition_column_was_
     assert opened.rebuild_index("i", only="region = 'b'").only == "p = 'a' OR region = 'b'"
     assert opened.where("lower(city) = 'city1'").files_scanned == 0
     assert opened.rebuild_index("i", only="region = 'b'").only == "p = 'a' OR region = 'b'"
+
+
+@pytest.fixture
+def path(table_path: str) -> str:
+    return three_commits(table_path)
+
+
+def test_compacting_with_an_index_of_another_table_drops_nothing(path: str) -> None:
+    write_deltalake(path, rows(0), mode="overwrite")
+    index_of(path, ["v"])
+    elsewhere = f"{path}_2"
+    for _ in range(20):
+        write_deltalake(elsewhere, rows(0), mode="append")
+    DeltaTable(elsewhere).create_checkpoint()
+    for commit in sorted(Path(elsewhere, "_delta_log").glob("*.json"))[:-1]:
+        commit.unlink()
+    before = sorted(
+        r.path for r in MetadataTable.open(f"{path}/_tailbit").state.recorded.records() if r.space
+    )
+    tailbit.open(elsewhere, index=f"{path}/_tailbit").compact()
+    after = sorted(r.path for r in MetadataTable.open(f"{path}/_tailbit").state.recorded.records() if r.space)
+    assert before == after
+
+
+def test_vacuum_and_compact_need_an_index(path: str) -> None:
+    for call in (MaintainedTable.compact, MaintainedTable.vacuum, MaintainedTable.verify):
+        with pytest.raises(NoIndexError):
+            call(tailbit.open(path))
+
+
+def test_status_in_every_state(path: str, tmp_path: Path) -> None:
+    with pytest.raises(NoIndexError):
+        status_of(path)
+    Drive(path, f"{path}/_tailbit", ["v"])
+    empty = status_of(path)
+    assert (empty["state"], empty["covered_version"], empty["lag"]["versions"]) == ("empty", None, 3)
+    assert (empty["columns"], empty["segments"]) == (["v"], 0)
+    drive = half_built(path, ["v"])
+    building = status_of(path)
+    assert (building["state"], building["covered_version"], building["lag"]["versions"]) == (
+        "building",
+        None,
+        3,
+    )
+    drive.drain()
+    complete = status_of(path)
+    assert (complete["state"], complete["covered_version"], complete["lag"]) == (
+        "complete",
+        2,
+        {"versions": 0, "files": 0, "bytes": 0, "seconds": 0.0},
+    )
+    write_deltalake(path, rows(30), mode="append")
+    behind = status_of(path)
+    assert (behind["state"], behind["covered_version"], behind["head"]) == ("complete", 2, 3)
+    assert (behind["lag"]["versions"], behind["lag"]["files"]) == (1, 1)
+    elsewhere = str(tmp_path / "elsewhere")
+    write_deltalake(elsewhere, rows(0))
+    other = status_of(elsewhere, f"{path}/_tailbit")
+    assert (other["state"], other["covered_version"], other["lag"]["versions"]) == ("other history", None, 1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -13,11 +15,17 @@ from pyroaring import BitMap
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import EVERY_TYPE, LONG, eight_flights, index_of
+from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation import evaluate as evaluating
+from tailbit.index.evaluation import side_by_side
 from tailbit.index.evaluation.access import PATHS, EvaluatedBounds, SpaceQuestion, count_true
 from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.evaluate import evaluate
+from tailbit.index.evaluation.row_space import PartitionTexts, SpaceView, claims, widens
+from tailbit.index.evaluation.side_by_side import each_space
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables.delta.files import DeltaFiles
+from tailbit.tables.model import DataType
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +222,93 @@ def test_bounds_of_rows_that_are_not_visible_do_not_make_other_bounds_exact() ->
     of_another = Bounds.between(BitMap(), BitMap([8, 9]))
     both = evaluating._combined(of_column, of_another)
     assert (both.sure, both.maybe, both.exact) == (BitMap([0, 4]), BitMap([0, 4, 8, 9]), False)
+
+
+@pytest.fixture
+def worked() -> SpaceView:
+    """The view of the module's worked example: a and b, with rows of a file c between that has left."""
+    return SpaceView(
+        space="s",
+        files=np.array([0, 1]),
+        bases=np.array([0, 5]),
+        rows=np.array([3, 3]),
+        posted=np.array([0, 1]),
+        column_sets=[frozenset({"k"}), frozenset({"k", "v"})],
+        hidden_ids=np.array(["h", ""], dtype=object),
+        hidden_of=lambda number: BitMap([1]) if number == 0 else None,
+        segments=[],
+        partitions=PartitionTexts(DeltaFiles.of([], "a log")),
+    )
+
+
+def test_positions_of_whole_files_are_shared_and_cannot_be_changed(worked: SpaceView) -> None:
+    split = worked.split(BitMap([0, 1, 2, 5, 6, 7]), shared=True)
+    assert [(number, at.tolist(), at.dtype) for number, at in split] == [
+        (0, [0, 1, 2], np.dtype(np.uint64)),
+        (1, [0, 1, 2], np.dtype(np.uint64)),
+    ]
+    with pytest.raises(ValueError, match="read-only"):
+        split[0][1][0] = 7
+    worked.split(BitMap([0, 1, 2]))[0][1][0] = 7
+
+
+@pytest.mark.parametrize(
+    ("bases", "rows", "expected"),
+    [
+        ([], [], []),
+        ([0, 4], [4, 4], [(0, 8)]),
+        ([4, 0], [4, 4], [(0, 8)]),
+        ([0, 5], [3, 3], [(0, 3), (5, 8)]),
+        ([0, 0, 3], [0, 3, 1], [(0, 4)]),
+        ([7], [0], []),
+        ([(1 << 32) - 2], [2], [((1 << 32) - 2, 1 << 32)]),
+    ],
+)
+def test_claims_are_the_union_of_their_ranges(
+    bases: list[int], rows: list[int], expected: list[tuple[int, int]]
+) -> None:
+    found = claims(np.array(bases, dtype=np.int64), np.array(rows, dtype=np.int64))
+    assert found == BitMap([at for low, high in expected for at in range(low, high)])
+
+
+def test_keys_serve_a_column_of_their_type_or_a_wider_one() -> None:
+    assert widens("integer", DataType("long"))
+    assert not widens("long", DataType("integer"))
+    assert not widens("string", DataType("long"))
+    assert not widens("string", DataType("struct"))
+
+
+MUCH = side_by_side._WORTH_A_THREAD
+
+
+@pytest.mark.parametrize("sizes", [[0, 0, 0], [MUCH, 0, 0], [MUCH, 0, MUCH]])
+def test_row_spaces_come_in_order_with_the_damage_of_each(sizes: list[int]) -> None:
+    def work(space: int) -> int:
+        if space == 1:
+            raise CorruptIndexError(file="f", reason="damaged")
+        return 10 * space
+
+    first, damage, last = each_space(range(3), work, sizes.__getitem__)
+    assert (first, last) == (0, 20)
+    assert isinstance(damage, CorruptIndexError)
+
+
+def test_threads_are_started_where_two_row_spaces_have_much_to_read_and_not_before() -> None:
+    def where(sizes: list[int]) -> set[int]:
+        return set(each_space(range(len(sizes)), lambda _: threading.get_ident(), sizes.__getitem__))
+
+    here = threading.get_ident()
+    assert where([MUCH - 1, MUCH, 0]) == {here}
+    assert where([10 * MUCH]) == {here}
+    assert here not in where([MUCH, 0, MUCH])
+
+
+def test_no_row_space_is_looked_at_once_two_have_much_to_read() -> None:
+    looked = []
+
+    def size(space: int) -> int:
+        looked.append(space)
+        return MUCH
+
+    assert list(each_space(range(5), lambda space: space, size)) == [0, 1, 2, 3, 4]
+    assert looked == [0, 1]

@@ -1,17 +1,21 @@
-"""Expressions that have one value, whatever session of Spark evaluates them."""
-
-# ruff: noqa: E501
+"""Functions and expressions: what decides a value, which is the same whatever the session, and what the page says."""
 
 from __future__ import annotations
 
+# ruff: noqa: E501
 import random
+from pathlib import Path
 
 import pytest
 
+from support.function_cells import CELLS
+from support.functions_page import page, read
 from support.implications import TERMS, arrays, term
+from tailbit.index.expression.calls import names
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.expression.unvarying import is_unvarying
-from tailbit.index.functions.tree import columns_in
+from tailbit.index.expression.unvarying import CASES, DEPENDS_ON, LOCALE, RELEASE, ZONE, is_unvarying
+from tailbit.index.functions.table import FUNCTIONS, KERNELS
+from tailbit.index.functions.tree import CONDITIONAL, LAMBDAS, columns_in
 from tailbit.index.functions.vectors import ERRORS, NOT_READ
 
 UNVARYING = (
@@ -72,3 +76,31 @@ def test_an_unvarying_expression_raises_for_no_value() -> None:
 
 _OF_LAST_DAYS = {"trunc(dt, 'QUARTER')": ["ARITHMETIC_OVERFLOW"]}
 """Errors of the last 32-bit days, which Spark raises with ANSI mode off, too."""
+
+
+def test_the_table_of_sessions_says_of_every_function_what_decides_its_value() -> None:
+    assert set(DEPENDS_ON) == {*KERNELS, *CONDITIONAL, *LAMBDAS, "and", "or", "try_cast"}
+
+
+def test_every_function_with_a_time_zone_depends_on_it() -> None:
+    zoned = [function.kernel for function in FUNCTIONS.values() if function.zoned]
+    assert [kernel for kernel in zoned if ZONE not in DEPENDS_ON[kernel]] == []
+
+
+@pytest.mark.parametrize(
+    ("function", "causes"), [("lower", {CASES, LOCALE}), ("initcap", {CASES, LOCALE}), ("like", {RELEASE})]
+)
+def test_letters_depend_on_locale_setting_and_release(function: str, causes: set[str]) -> None:
+    assert causes <= set(DEPENDS_ON[function])
+
+
+PAGE = Path(__file__).parents[4] / "docs" / "functions.md"
+
+
+def test_the_page_of_functions_is_made_from_what_is_judged() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: make functions-page"
+
+
+def test_every_function_is_judged_by_spark() -> None:
+    assert set(names()) <= set(CELLS)
+    assert [name for name, texts in CELLS.items() if not any(map(read, texts))] == []

@@ -1,4 +1,4 @@
-"""Casts of columns at the edges of what is read: what Spark may read must not pass for malformed."""
+"""Casts of columns at the edges of what is read, hash over parts of arrays, and the table of functions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from support.function_cells import schema
 from support.truth import matches
 from tailbit.errors import EvaluationError, PredicateError
+from tailbit.index.functions.table import FUNCTIONS, KERNELS, kernel
 from tailbit.index.predicate.truth import judged
 from tailbit.index.sql.bind import bind
 
@@ -105,3 +106,20 @@ def test_a_time_that_is_cut_beyond_64_bits_is_before_every_other() -> None:
     true, open_ = judged(node, pa.table({"ts": ENDS}), {})
     assert true.tolist() == [True, False, False]
     assert open_ is None
+
+
+def test_every_function_is_evaluated_by_a_function_that_there_is() -> None:
+    names = [kernel(name).__name__ for name in KERNELS]
+    assert names == [path.rpartition(".")[2] for path in KERNELS.values()]
+
+
+def test_every_function_of_fixed_arguments_has_a_kernel() -> None:
+    assert [name for name, function in FUNCTIONS.items() if function.kernel not in KERNELS] == []
+
+
+def test_the_hash_of_a_text_is_that_of_its_own_bytes_in_a_part_of_an_array() -> None:
+    texts = pa.table({"s": ["x", "Spark", None, "äÖß"]})
+    node = bind("hash(s) = hash('Spark') OR hash(s) = 42", schema())
+    assert matches(node, texts, {}).tolist() == [False, True, True, False]
+    assert matches(node, texts.slice(1, 2), {}).tolist() == [True, True]
+    assert matches(node, texts.slice(0, 0), {}).tolist() == []

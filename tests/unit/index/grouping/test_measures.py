@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,20 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import tailbit
+from support.delta_builder import DeltaBuilder
 from support.tables import index_of
 from tailbit.errors import AggregateError, ColumnTypeError, UnknownColumnError
+from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.facets import as_facets
+from tailbit.index.grouping.grouping import count_groups
 from tailbit.index.grouping.measures import Totals
+from tailbit.index.grouping.rows import Rows
+from tailbit.index.postings.codes import codes_of
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.positions import positions_in
 
 ROWS = 4_000
 TYPES = {
@@ -166,3 +175,103 @@ def test_a_sum_with_an_infinity_does_not_ask_for_the_others() -> None:
     column = Column(("x",), ("x",), DataType("double"))
     large, infinite = (Totals.of(column, pa.array(values)) for values in ([1.7e308] * 3, [math.inf]))
     assert [(large + infinite).sum, (infinite + large).sum] == [math.inf, math.inf]
+
+
+PARTED = pa.schema([("k", pa.int64()), ("p", pa.string())])
+
+
+def indexed_and_not(path: str, column: str, before: int, after: int) -> list[dict[Any, tuple[int, int]]]:
+    """Transitions without an index and with one, as plain tuples."""
+    found = [tailbit.open(path).transitions(column, before, after)]
+    index_of(path, ["k"])
+    found.append(tailbit.open(path).transitions(column, before, after))
+    return [{value: tuple(moved) for value, moved in one.items()} for one in found]
+
+
+def test_rows_whose_file_gets_another_partition_value_leave_one_and_come_to_the_other(
+    table_path: str,
+) -> None:
+    builder = DeltaBuilder(table_path).create(PARTED, partition_by=["p"])
+    builder.commit([builder.data_file(pa.table({"k": [1, 2, 3]}), "a.parquet", {"p": "x"})])
+    (path,) = builder.live
+    builder.commit([{"add": {**builder.live[path], "partitionValues": {"p": "y"}}}])
+    assert indexed_and_not(table_path, "p", 1, 2) == [{"x": (3, 0), "y": (0, 3)}] * 2
+    assert indexed_and_not(table_path, "k", 1, 2) == [{}] * 2
+
+
+@pytest.mark.parametrize("parted_first", [True, False])
+def test_values_that_are_partition_values_in_one_version_alone_are_told_of_both(
+    table_path: str, parted_first: bool
+) -> None:
+    rows = pa.table({"k": pa.array([1, 2], pa.int64()), "p": ["x", "y"]})
+    parts = [["p"], None] if parted_first else [None, ["p"]]
+    for partition_by in parts:
+        write_deltalake(
+            table_path, rows, mode="overwrite", schema_mode="overwrite", partition_by=partition_by
+        )
+    assert indexed_and_not(table_path, "p", 0, 1) == [{"x": (1, 1), "y": (1, 1)}] * 2
+
+
+def test_a_column_of_two_types_of_which_neither_is_wider_has_no_transitions(table_path: str) -> None:
+    write_deltalake(table_path, pa.table({"k": ["a"]}))
+    write_deltalake(table_path, pa.table({"k": [1]}), mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(ColumnTypeError, match="string at version 0 and long at version 1"):
+        tailbit.open(table_path).transitions("k", 0, 1)
+
+
+VALUES = [n % 3 for n in range(15)]
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> tailbit.IndexedTable:
+    """Column v came to the index while the second of two files was not live; RESTORE has put it back."""
+    path = str(tmp_path / "t")
+    builder = DeltaBuilder(path).create(pa.schema([("k", pa.int64()), ("v", pa.int64())]))
+    rows = pa.table({"k": list(range(15)), "v": VALUES})
+    builder.commit([builder.data_file(rows[:10], "a.parquet"), builder.data_file(rows[10:], "b.parquet")])
+    index_of(path, ["k"])
+    kept = builder.live["b.parquet"]
+    builder.commit([builder.remove("b.parquet")])
+    index_of(path, ["k"])
+    tailbit.open(path).alter(add=["v"])
+    drive = index_of(path, ["k", "v"])
+    builder.commit([{"add": kept}])
+    drive.drain()
+    return tailbit.open(path)
+
+
+def test_rows_beyond_those_of_a_segment_are_counted_by_another(grown: tailbit.IndexedTable) -> None:
+    selection = grown.where("k <> 3")._selection
+    v, k = (selection.schema.resolve(name) for name in ("v", "k"))
+    (space,) = selection.coverage.spaces
+    assert sorted(s.rows for s in space.serving(v)) == [10, 15]
+    expected = dict(Counter(VALUES[:3] + VALUES[4:]))
+    assert as_facets(count_groups(Rows.of(selection), [v], CountingWay.CODES)) == expected
+    assert count_groups(Rows.of(selection), [v, k], CountingWay.CODES).counts.tolist() == [1] * 14
+
+
+def test_rows_of_a_file_that_has_left_the_table_are_in_no_group(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    builder = DeltaBuilder(path).create(pa.schema([("a", pa.string()), ("b", pa.int64())]))
+    for name in ("x", "y"):
+        rows = pa.table({"a": [name] * 10, "b": [n % 2 for n in range(10)]})
+        builder.commit([builder.data_file(rows, f"{name}.parquet")])
+    index_of(path, ["a", "b"])
+    both = {(name, n): 5 for name in ("x", "y") for n in (0, 1)}
+    before = builder.version
+    builder.commit([builder.remove("x.parquet")])
+    left = {("y", 0): 5, ("y", 1): 5}
+    opened = tailbit.open(path)
+    for _ in range(2):
+        assert dict(opened.where().facets("a", "b")) == left
+        assert dict(opened.where("b <> 7").facets("a", "b")) == left
+        assert dict(opened.where(version=before).facets("a", "b")) == both
+    assert opened.where().count_distinct("a", "b") == 2
+
+
+def test_rows_beyond_those_of_a_segment_are_within_no_span_of_its_codes(grown: tailbit.IndexedTable) -> None:
+    (space,) = grown.where()._selection.coverage.spaces
+    v = grown.where()._selection.schema.resolve("v")
+    every = positions_in(space.visible)
+    within = {s.rows: codes_of(s, v.id).count_within([(1, 4)], every) for s in space.serving(v)}
+    assert within == {10: 10, 15: 5}

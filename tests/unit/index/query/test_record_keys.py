@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from decimal import Decimal
+from itertools import combinations_with_replacement
 from pathlib import Path
 from uuid import UUID
 
@@ -18,14 +21,16 @@ from support.drive import Drive
 from support.key_places import joined, located
 from support.tables import flipped_pages, index_files
 from tailbit.errors import IndexNameTakenError, StatementError
+from tailbit.index.keys import encode_array
 from tailbit.index.kinds import bitmap_index
 from tailbit.index.kinds.settings import PACKED_FORMAT, PAGED_FORMAT
 from tailbit.index.maintenance import definitions
 from tailbit.index.postings import paged_lookup, postings, segment
 from tailbit.index.postings.layout import NUMBER, PAGE_ROWS
 from tailbit.index.postings.layout import UUID as UUIDS
-from tailbit.index.query import locate
+from tailbit.index.query import key_join, locate
 from tailbit.index.query.hashed_keys import by_hash
+from tailbit.index.query.key_join import KeyJoin
 
 ROWS, FILES = 12_000, 3
 """Rows of the table: a row space has some 24 pages of a key."""
@@ -275,3 +280,57 @@ def test_what_is_no_record_key_is_refused(
     with pytest.raises(error, match=said):
         tailbit.sql(f"CREATE INDEX key ON '{path}' USING record_key ({terms})")
     assert [index.name for index in tailbit.open(path).indexes()] == ["other"]
+
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+VALUES = {
+    "integer": (pa.int64(), [LEAST, LEAST + 1, -1, 0, 1, 7, 8, MOST - 1, MOST]),
+    "double": (pa.float64(), [float("nan"), -0.0, 0.0, 1.5, -1.5, float("inf"), float("-inf"), 5e-324]),
+    "decimal(2)": (
+        pa.decimal128(38, 2),
+        [Decimal(n) for n in ("-1e35", "-0.01", "0", "0.01", "5", "1e30", "92233720368547758.07")],
+    ),
+    "string": (pa.string(), ["", "a", "a\0", "ä", "b" * 300, "b" * 301, "c"]),
+    "boolean": (pa.bool_(), [True, False]),
+    "date": (pa.date32(), [-700_000, 0, 1, 20_000]),
+    "timestamp": (pa.timestamp("us", "UTC"), [LEAST, -1, 0, 1_000_000, MOST]),
+}
+"""By key type values at the edges, of which none equals another but for the two zeros."""
+
+
+@pytest.mark.parametrize("hashes", [0, 7, 1 << 62], ids=["by Arrow", "by seven hashes", "by hash"])
+@pytest.mark.parametrize(
+    "types", [*((type_,) for type_ in VALUES), *combinations_with_replacement(VALUES, 2), ("integer",) * 3]
+)
+def test_a_row_has_the_key_whose_code_it_has(
+    types: tuple[str, ...], hashes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_join, "MANY", 0 if hashes else 1 << 16)
+    if hashes:
+        # Few hashes: of some keys two have one, and rows that are no key have that of one.
+        monkeypatch.setattr(key_join, "_hashes", lambda values: (values.hash() % hashes).to_numpy())
+    for seed in range(6):
+        source = random.Random(seed)
+        rows = [
+            pa.array(source.choices([*VALUES[type_][1], None], k=200), VALUES[type_][0]) for type_ in types
+        ]
+        codes = list(
+            zip(
+                *(encode_array(array, type_).to_pylist() for array, type_ in zip(rows, types, strict=True)),
+                strict=True,
+            )
+        )
+        whole = [number for number, code in enumerate(codes) if None not in code]
+        of_keys = source.sample(
+            sorted({codes[number]: number for number in whole}.values()), k=min(9, len(set(codes)) // 3 + 1)
+        )
+        keys = KeyJoin(types, [array.take(pa.array(of_keys)) for array in rows])
+        assert keys.is_distinct
+        indices = {codes[number]: index for index, number in enumerate(of_keys)}
+        expected = [indices.get(code, -1) for code in codes]
+        assert (
+            keys.owners([pa.chunked_array([array.slice(0, 90), array.slice(90)]) for array in rows]).tolist()
+            == expected
+        )
+        twice = KeyJoin(types, [array.take(pa.array(np.array([*of_keys, of_keys[0]]))) for array in rows])
+        assert not twice.is_distinct

@@ -1,7 +1,11 @@
+"""None"""
+
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import deltalake
@@ -11,8 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
+import tailbit
+from support.drive import Drive
 from support.index_records import counts, hidden, ledger, new_index, record, segment, settings
 from support.racers import race
+from support.tables import index_of, three_commits
 from support.waiting import HANG_S
 from tailbit.base.faults import InjectedFaultError
 from tailbit.errors import (
@@ -26,10 +33,13 @@ from tailbit.errors import (
 from tailbit.index.kinds import bloom_filter as bloom_filter
 from tailbit.index.kinds.bloom_filter import BLOOM_FILTER
 from tailbit.index.kinds.column_stats import COLUMN_STATS
-from tailbit.index.kinds.schemas import FILES, KINDS, LEDGER, SETTINGS
+from tailbit.index.kinds.kind import kind_of
+from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, KINDS, LEDGER, SETTINGS
 from tailbit.index.kinds.settings import NEWEST_FORMAT
 from tailbit.index.kinds.stats_rows import directory
-from tailbit.index.store import stored_log
+from tailbit.index.maintenance.merge import merge_all
+from tailbit.index.maintenance.vacuum import Sweeper
+from tailbit.index.store import state, stored_log
 from tailbit.index.store.table import MetadataTable
 
 
@@ -377,3 +387,139 @@ def test_dying_between_a_log_checkpoint_and_its_cleanup_harms_nothing(
     index.commit([record("next")], [], ledger(commits))
     assert found.refresh()
     assert found.state.recorded.get("next") is not None
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How many paths of index files have been looked at since the last call."""
+    seen: list[str] = []
+
+    def count(path: str) -> str:
+        seen.append(path)
+        return kind_of(path)
+
+    def since() -> int:
+        found = len(seen)
+        seen.clear()
+        return found
+
+    monkeypatch.setattr(state, "kind_of", count)
+    return since
+
+
+def test_a_commit_looks_at_the_files_it_changes_and_not_at_all_that_live(
+    tmp_path: Path, looked_at: Callable[[], int]
+) -> None:
+    index = new_index(str(tmp_path))
+    costs = []
+    for n in range(30):
+        looked_at()
+        index.commit([record(f"f{n}")], [segment(index, f"{n:032x}", {"c": [b"x"]})], ledger(n))
+        costs.append(looked_at())
+    assert len(index.state.files_of(BITMAP_INDEX)) == 30
+    assert costs[-1] == costs[1] < 12
+
+
+def test_the_files_of_each_kind_are_those_that_live(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    first, second = (segment(index, f"{n:032x}", {"c": [b"x"]}) for n in range(2))
+    index.commit([record("a")], [first], ledger(1))
+    index.commit([record("b")], [second], ledger(2), removes=[first.path])
+    found = index.state
+    assert found.paths_of(BITMAP_INDEX) == {second.path}
+    by_kind = [file.path for kind in KINDS for file in found.files_of(kind)]
+    assert sorted(by_kind) == sorted(found.files)
+
+
+def test_a_data_file_is_forgotten_whose_last_record_came_and_went_between_two_looks(tmp_path: Path) -> None:
+    writer = new_index(str(tmp_path))
+    writer.commit([record("gone")], [], ledger(1))
+    reader = MetadataTable.open(str(tmp_path))
+    assert reader.state.recorded.get("gone") is not None
+    writer.commit([record("gone", left=1, counted=False)], [], ledger(2))
+    for number in range(14):
+        writer.commit([record(f"f{number}")], [], ledger(3 + number))
+        merge_all(writer, 5)
+    merge_all(writer, 5)
+    reader.refresh()
+    fresh = MetadataTable.open(str(tmp_path)).state.recorded
+    assert fresh.get("gone") is None
+    assert sorted(r.path for r in reader.state.recorded.records()) == sorted(r.path for r in fresh.records())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = three_commits(str(tmp_path / "t"))
+    index_of(path, ["v"]).drain()
+    return path
+
+
+def newest(path: str) -> Path:
+    """The newest commit of the index's log."""
+    return max(Path(path, "_tailbit/_delta_log").glob("*.json"))
+
+
+def altered(commit: Path, old: str, new: str) -> None:
+    lines = commit.read_text().splitlines()
+    at = next(n for n, line in enumerate(lines) if "kind=value_counts" in line and old in line)
+    lines[at] = lines[at].replace(old, new, 1)
+    commit.write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('{"add"', '{"adl"'), ("kind=value_counts/", "kind=walue_counts/"), ("counts-", "coents-")],
+)
+def test_a_log_of_the_index_that_names_other_files_than_were_committed_is_damaged(
+    path: str, old: str, new: str
+) -> None:
+    known = MetadataTable.open(f"{path}/_tailbit")
+    index_of(path).index.commit([], [], None)
+    first = sorted(newest(path).parent.glob("*.json"))[1]
+    altered(first, old, new)
+    with pytest.raises(IndexLogError):
+        MetadataTable.open(f"{path}/_tailbit")
+    opened = tailbit.open(path)
+    assert opened.where().facets("v") == {"v0": 10, "v1": 10, "v2": 10}
+    assert "log of the index" in str(opened.damage)
+    assert opened.repair().anew == ("v",)
+    assert known.refresh()
+    assert tailbit.open(path).verify().sound
+
+
+def test_who_has_an_index_open_finds_that_a_new_commit_of_it_names_other_files(path: str) -> None:
+    known = MetadataTable.open(f"{path}/_tailbit")
+    three_commits(path)
+    Drive(path, f"{path}/_tailbit").drain()
+    whole = newest(path).read_text()
+    altered(newest(path), "counts-", "coents-")
+    for _ in range(2):
+        with pytest.raises(IndexLogError, match="it names other files than were committed"):
+            known.refresh()
+    newest(path).write_text(whole)
+    assert known.refresh()
+    assert known.state.files == MetadataTable.open(known.path).state.files
+
+
+def removed(path: str, victim: str) -> None:
+    """Add to the newest commit of the index that it removes a file that is none of it."""
+    action = {"remove": {"path": victim, "dataChange": True, "deletionTimestamp": 1}}
+    newest(path).write_text(f"{newest(path).read_text()}\n{json.dumps(action)}")
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_file_that_is_none_of_the_index_is_never_deleted_whatever_its_log_says(
+    path: str, absolute: bool
+) -> None:
+    victim = min(Path(path).glob("*.parquet"))
+    removed(path, str(victim) if absolute else f"kind=files/../../{victim.name}")
+    Sweeper(MetadataTable.open(f"{path}/_tailbit"), kept_s=0.0).sweep()
+    assert victim.exists()
+
+
+def test_a_live_file_elsewhere_makes_the_log_of_an_index_damaged(path: str) -> None:
+    victim = min(Path(path).glob("*.parquet"))
+    action = {"add": {"path": str(victim), "size": 1, "partitionValues": {}, "modificationTime": 1}}
+    newest(path).write_text(f"{newest(path).read_text()}\n{json.dumps(action)}")
+    with pytest.raises(IndexLogError, match="is no file of an index"):
+        MetadataTable.open(f"{path}/_tailbit")

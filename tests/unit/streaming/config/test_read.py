@@ -320,3 +320,12 @@ def test_a_table_of_a_catalog_is_named_in_statements_by_any_end_of_its_name() ->
     for name in ("orders", "sales.orders", "Spark_Catalog.sales.`orders`"):
         assert read(text.format(name)).config.table[0].indexes[0].name == "a"
     assert "is of other.orders" in refused(text.format("other.orders"))[0]
+
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_the_example_is_read_without_a_warning() -> None:
+    read = read_config(ROOT / "deploy/tailbit.toml", {"PARTNER_KEY_ID": "a", "PARTNER_SECRET": "b"})
+    assert [table.id for table in read.config.table] == ["orders", "returns", "partner_visits"]
+    assert not read.problems.warnings

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import tailbit
 from support.tables import index_of, three_commits
+from support.waiting import wait_until
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.index.sql.ddl.parser import parse_script
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.index_memory import IndexMemory
+from tailbit.streaming.many.member import Member, TableLife
+from tailbit.streaming.watch.processes import sees_cpu_time
+from tailbit.streaming.watch.thread_pool import Job
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage, open_storage
 
@@ -99,3 +109,45 @@ def test_a_memory_that_is_deleted_or_damaged_is_forgotten(path: str, place: Stor
 def test_a_place_that_cannot_be_written_is_no_trouble_of_the_index(path: str, tmp_path: Path) -> None:
     (tmp_path / "lease").write_text("a file in place of the folder")
     assert remembered(path, open_storage(str(tmp_path / "lease"))).told == ""
+
+
+pytestmark = pytest.mark.skipif(not sees_cpu_time(), reason="no /proc: the CPU time of processes is not seen")
+
+
+@pytest.fixture
+def member() -> Member:
+    """A table whose work waits in a thread."""
+    member = Member(TableEntry(path="/lake/orders", id="orders"), TableLife("orders", Liveness()))
+    member.job, member.at_work = Job(lambda: None), True
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait, daemon=True)
+    thread.start()
+    member.job.began, member.job.thread = time.monotonic(), thread.native_id or 0
+    return member
+
+
+def test_a_process_that_computes_for_a_table_is_a_sign_of_its_life(member: Member, tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as worker:
+        (tmp_path / str(worker.pid)).touch()
+
+        def signed() -> bool:
+            member.sign_if_busy(str(tmp_path))
+            return member.life.signed > 0.0
+
+        wait_until(signed)
+        worker.kill()
+
+
+def test_a_process_that_waits_for_a_table_is_none(member: Member, tmp_path: Path) -> None:
+    waits = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
+    with waits as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        (tmp_path / str(worker.pid)).touch()
+        member.cpu.is_busy(1e9)
+        member.sign_if_busy(str(tmp_path))
+        signed = member.life.signed
+        for _ in range(20):
+            member.sign_if_busy(str(tmp_path))
+        assert member.life.signed == signed
+        worker.kill()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from support.delta_builder import DeltaBuilder
 from tailbit.errors import (
@@ -19,6 +21,8 @@ from tailbit.errors import (
     VersionNotFoundError,
 )
 from tailbit.tables import open_table
+from tailbit.tables.delta.log import CommitTimes, Listing, commit_name
+from tailbit.tables.storage import Entry
 
 SCHEMA = pa.schema([("a", pa.int64())])
 ROWS = pa.table({"a": list(range(10))})
@@ -303,3 +307,70 @@ def test_reading_new_commits_never_needs_a_snapshot(builder: DeltaBuilder) -> No
         (builder.log / f"{version:020d}.json").unlink()
     assert [c.path for c in table.changes(2, head).slices] == ["new.parquet"]
     assert table.fingerprint(2) is not None
+
+
+def appended(path: str, times: int) -> None:
+    for _ in range(times):
+        write_deltalake(path, pa.table({"k": [1]}), mode="append")
+
+
+def remove_commits(path: str, *versions: int) -> None:
+    for version in versions:
+        os.remove(f"{path}/_delta_log/{version:020}.json")
+
+
+def test_a_log_that_was_cleaned_up_since_it_was_listed_is_listed_anew(table_path: str) -> None:
+    appended(table_path, 4)
+    table = open_table(table_path)
+    assert table.head() == 3
+    appended(table_path, 3)
+    assert table.head() == 6
+    DeltaTable(table_path).create_checkpoint()
+    remove_commits(table_path, *range(6))
+    appended(table_path, 1)
+    assert len(table.snapshot(table.head()).files) == 8
+
+
+def test_a_log_with_a_hole_stays_refused(table_path: str) -> None:
+    appended(table_path, 4)
+    table = open_table(table_path)
+    assert table.head() == 3
+    remove_commits(table_path, 1)
+    with pytest.raises(CommitGapError, match="commit 1 is missing"):
+        table.snapshot(3)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_commits_are_found_as_in_a_dictionary(seed: int) -> None:
+    rng = random.Random(seed)
+    plain = {rng.randrange(30): rng.randrange(1000) for _ in range(rng.randint(0, 25))}
+    found = CommitTimes.of(plain)
+    for _ in range(rng.randint(0, 10)):
+        version, time = rng.choice([rng.randrange(35), found.latest + 1]), rng.randrange(1000)
+        plain[version] = time
+        found.add(version, time)
+    assert (len(found), found.latest) == (len(plain), max(plain, default=-1))
+    assert [found.time(v) for v in range(40)] == [plain.get(v) for v in range(40)]
+    assert [v in found for v in range(40)] == [v in plain for v in range(40)]
+    for first in range(36):
+        for last in range(first - 1, 36):
+            absent = [v for v in range(first, last + 1) if v not in plain]
+            assert found.missing(first, last) == (absent[0] if absent else None)
+    oldest = found.latest
+    while oldest - 1 in plain:
+        oldest -= 1
+    assert found.since == max(oldest, 0)
+
+
+def test_a_commit_takes_sixteen_bytes() -> None:
+    found = CommitTimes.of({})
+    for version in range(100_000):
+        found.add(version, 1_700_000_000_000 + version)
+    held = sum(numbers.buffer_info()[1] * numbers.itemsize for numbers in (found.versions, found.times))
+    assert held == 16 * 100_000
+
+
+def test_a_version_of_more_than_64_bits_is_named() -> None:
+    name = commit_name(10**20 - 1).rpartition("/")[2]
+    with pytest.raises(MalformedLogError, match="64 bits"):
+        Listing.of([Entry(name, 1, 1)])

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
+import orjson
+import pyarrow as pa
 import pytest
 
 import tailbit
 from support.drive import Drive
-from support.hudi_builder import META
+from support.hudi_builder import META, avro_fields
 from support.hudi_logs import (
     BASE_INSTANT,
     COMMAND,
@@ -20,7 +29,9 @@ from support.hudi_logs import (
     PARTIAL,
     POSITIONS,
     Headers,
+    Written,
     avro_block,
+    delete_block,
     log_block,
     positions,
 )
@@ -32,7 +43,14 @@ from tailbit.errors import (
     VacuumedFileError,
     VersionNotFoundError,
 )
+from tailbit.index.write import counting
+from tailbit.tables.hudi.log_files import records
+from tailbit.tables.hudi.log_files.blocks import list_blocks
+from tailbit.tables.hudi.log_files.keys import FloatOrder, is_less, orderings, read_deletions
+from tailbit.tables.hudi.log_files.plan import MergePlan
+from tailbit.tables.hudi.log_files.slices import MergedRows
 from tailbit.tables.open import open_table
+from tailbit.tables.storage import open_storage
 from tailbit.tables.storage.local import LocalStorage
 
 LATEST = {
@@ -353,3 +371,158 @@ def test_a_version_whose_log_file_the_cleaner_took_cannot_be_read(tmp_path: Path
         table.snapshot(cleaned)
     with pytest.raises(VacuumedFileError, match=f"from version {requested} on"):
         asked.count()
+
+
+@pytest.mark.supports_hudi("MERGE_ON_READ", "an ordering column of binary, where Hudi fails too", "refused")
+@pytest.mark.parametrize("type_", [pa.binary(), pa.list_(pa.int32())], ids=str)
+def test_a_table_ordered_by_values_whose_order_is_not_proven_is_refused_where_rows_are_merged(
+    type_: pa.DataType, tmp_path: Path
+) -> None:
+    found = pa.table({"ts": pa.array([b"a" if pa.types.is_binary(type_) else [1]], type_)})
+    with pytest.raises(UnsupportedFeatureError, match=re.escape(f"the ordering column ts of type {type_}")):
+        orderings(open_storage(str(tmp_path)), found, ["ts"], "1")
+
+
+@pytest.mark.supports_hudi(
+    "MERGE_ON_READ", "an ordering column of date (with which Hudi writes no deletions)", "exact"
+)
+@pytest.mark.parametrize(
+    ("type_", "ascending"),
+    [
+        (pa.float64(), [float("-inf"), -1.5, -0.0, 0.0, 5e-324, float("inf"), float("nan")]),
+        (pa.float32(), [-1.5, -0.0, 0.0, 0.5, float("nan")]),
+        (pa.bool_(), [False, True]),
+        (pa.string(), ["", "a", "a\ue000", "a\U0001f600", "b"]),
+        (pa.decimal128(20, 3), [Decimal("-1.5"), Decimal("0"), Decimal("10")]),
+        (pa.date32(), [date(1960, 1, 1), date(1970, 1, 1), date(2020, 1, 1)]),
+        (pa.timestamp("us"), [-1, 0, 1]),
+    ],
+    ids=str,
+)
+def test_ordering_values_sort_as_java_compares_them(
+    type_: pa.DataType, ascending: list[Any], tmp_path: Path
+) -> None:
+    found = pa.table({"ts": pa.array(ascending, type_)})
+    values = orderings(open_storage(str(tmp_path)), found, ["ts"], "1")
+    assert all(is_less(one, other) and not is_less(other, one) for one, other in pairwise(values))
+
+
+def test_a_delete_block_gives_ordering_values_of_every_type_that_rows_have(tmp_path: Path) -> None:
+    values: list[Written] = [7, -0.5, "b", Decimal("-1.500"), (7, "b")]
+    block = delete_block("20260101000000000", [("k", value) for value in values])
+    (tmp_path / ".f_1.log.1_0-1-1").write_bytes(block)
+    storage = open_storage(str(tmp_path))
+    (listed,) = list_blocks(storage, ".f_1.log.1_0-1-1")
+    read = [deletion.ordering for deletion in read_deletions(storage, ".f_1.log.1_0-1-1", listed)]
+    assert read == [7, FloatOrder.of(-0.5), "b", Decimal("-1.5"), (7, "b")]
+
+
+OPERATION = "_hoodie_operation"
+BY_TIME, BY_COMMIT = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"
+
+
+def changes(*changed: tuple[int, int, str | None, str], mark: bool | None = None) -> Blocks:
+    """Return a maker of one block of rows of key, ordering value, operation and city.
+
+    `mark`: what `_hoodie_is_deleted` holds; None: there is no such column.
+    """
+    fields = [{"name": name, "type": ["null", "string"]} for name in (META[2], OPERATION)]
+    fields += avro_fields(SCHEMA, "t")
+    found = [rows([key], ts, city).to_pylist()[0] | {OPERATION: done} for key, ts, done, city in changed]
+    if mark is not None:
+        fields.append({"name": "_hoodie_is_deleted", "type": "boolean"})
+        found = [row | {"_hoodie_is_deleted": mark} for row in found]
+    return lambda instant: [avro_block(instant, {"type": "record", "name": "r", "fields": fields}, found)]
+
+
+@pytest.mark.supports_hudi(
+    "MERGE_ON_READ", "deletions by the column `_hoodie_operation`, as of Flink", "exact"
+)
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_rows_of_deletions_and_rows_before_updates_delete_by_their_ordering_values(
+    version: int, tmp_path: Path
+) -> None:
+    made = Made(tmp_path, version)
+    made.write(
+        changes((0, 6, "U", "a"), (1, 6, "-U", "a"), (2, 6, "D", "a"), (3, 6, "I", "a"), (7, 6, None, "a"))
+    )
+    assert made.cities() == {0: "a", 3: "a", 4: "Oslo", 7: "a"}
+    made.write(changes((2, 4, "I", "b"), (3, 4, "D", "b"), (4, 4, "U", "b")))
+    assert made.cities() == {0: "a", 3: "a", 4: "Oslo", 7: "a"}
+    made.write(changes((1, 6, "U", "c"), (3, 6, "D", "c"), (4, 6, "-U", "c")))
+    assert made.cities() == {0: "a", 1: "c", 7: "a"}
+
+
+def test_by_commit_time_the_last_operation_counts(tmp_path: Path) -> None:
+    made = Made(tmp_path, **{"hoodie.record.merge.mode": BY_COMMIT})
+    made.write(changes((0, 6, "D", "a"), (1, 6, "D", "a"), (2, 6, "-U", "a"), (2, 1, "U", "b")))
+    made.write(changes((1, 1, "I", "c")))
+    assert made.cities() == {1: "c", 2: "b", 3: "Oslo", 4: "Oslo"}
+
+
+@pytest.mark.parametrize(("mark", "left"), [(False, {0}), (True, set())])
+def test_either_of_both_columns_deletes(mark: bool, left: set[int], tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.write(changes((0, 6, "U", "a"), (1, 6, "D", "a"), mark=mark))
+    assert {0, 1} & {*made.cities()} == left
+
+
+def test_an_index_that_follows_hides_the_rows_that_operations_delete(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    drive = Drive(made.path, tmp_path / "index", ["key", "city"])
+    for block in (changes((0, 6, "U", "a"), (1, 6, "D", "a")), changes((1, 7, "I", "b"), (0, 7, "-U", "a"))):
+        drive.drain()
+        made.write(block)
+        for _ in range(2):
+            opened = tailbit.open(made.path, tmp_path / "index")
+            assert opened.where().facets("city") == tailbit.open(made.path).where().facets("city")
+            drive.drain()
+    assert opened.where("city = 'b'").count() == 1
+    assert opened.where("city = 'b'").files_scanned == 0
+    assert opened.verify().sound
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """A table with three log blocks of new rows, which say no positions."""
+    made = Made(tmp_path)
+    for key in (10, 20, 30):
+        made.write(updates([key, key + 1], 9))
+    return made
+
+
+def test_a_block_is_decoded_once(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = Drive(made.path, Path(made.path) / "_tailbit", ["city"])
+    drive.drain()
+    decoded = Mock(side_effect=records.as_parquet)
+    monkeypatch.setattr(records, "as_parquet", decoded)
+    made.write(updates([40], 9))
+    drive.drain()
+    assert decoded.call_count == 1
+
+
+def test_rows_that_stay_hidden_are_not_read_from_the_index(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = Drive(made.path, Path(made.path) / "_tailbit", ["city"])
+    drive.drain()
+    opened = Mock(side_effect=counting.MetadataTable.open)
+    monkeypatch.setattr(counting, "MetadataTable", Mock(open=opened))
+    made.write(updates([40], 9))
+    [outcome] = drive.drain()
+    # The base file, three blocks that the new one may have hidden rows of, and the new one.
+    assert (outcome.files, outcome.rows, opened.call_count) == (5, 1, 0)
+
+
+def test_an_identity_is_the_hash_of_the_text_up_to_the_block_that_decides(made: Made) -> None:
+    """Indexes of earlier releases hold identities that were made of the whole text."""
+    slices = [*open_table(made.path).snapshot().files]
+    assert len(slices) == 4
+    for slice_ in slices:
+        assert isinstance(slice_.hidden, MergedRows)
+        plan = MergePlan.parse(slice_.hidden.plan)
+        for last in range(len(plan.blocks)):
+            parts = plan.folder, plan.base, plan.rule[:2], [[*block] for block in plan.blocks[: last + 1]]
+            hashed = sha256(orjson.dumps(parts) + b"\0" + slice_.path.encode()).hexdigest()
+            assert plan.identity(slice_.path, last) == hashed[:32]
+        assert slice_.hidden.id == plan.identity(slice_.path, len(plan.blocks) - 1)

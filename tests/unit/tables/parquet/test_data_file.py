@@ -12,12 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyroaring import BitMap
 
 from support.delta_builder import delta_type
+from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError, UnsafePathError
 from tailbit.tables.delta.schema import parse_schema
-from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.data_file import DataFile, footer_hash, open_data_file, read_columns
+from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.assembly import pick
+from tailbit.tables.parquet.data_file import (
+    DataFile,
+    footer_hash,
+    open_data_file,
+    open_layout,
+    read_columns,
+    read_in_batches,
+)
+from tailbit.tables.parquet.layout import Pages
+from tailbit.tables.parquet.rows import fetch, visible_positions, without
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import LocalStorage
 
@@ -389,3 +401,112 @@ def test_int96_times_before_4000_bc_are_refused_at_any_depth(tmp_path: Path) -> 
             assert read_columns(file, [Column((name,), (name,), type_)], [0]).num_rows == 1
             with pytest.raises(DataFileError, match="INT96"):
                 read_columns(file, [Column((name,), (name,), type_)])
+
+
+K = Column(("k",), ("k",), DataType("long"))
+P = Column(("p",), ("p",), DataType("integer"), partition=True)
+
+
+@pytest.fixture
+def slice_(tmp_path: Path) -> FileSlice:
+    pq.write_table(pa.table({"k": range(100)}), tmp_path / "f.parquet", row_group_size=30)
+    size = (tmp_path / "f.parquet").stat().st_size
+    return FileSlice("f.parquet", size, 0, None, {"p": "7"})
+
+
+def at(*positions: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    return np.array(positions, dtype=np.uint64)
+
+
+def test_hidden_positions_are_left_out() -> None:
+    assert without(at(1, 2, 3), None).tolist() == [1, 2, 3]
+    assert without(at(1, 2, 3), BitMap([2, 9])).tolist() == [1, 3]
+    assert visible_positions(4, BitMap([0, 3])).tolist() == [1, 2]
+    assert without(at(), BitMap([1])).tolist() == []
+
+
+def test_all_rows_are_fetched_without_positions(tmp_path: Path, slice_: FileSlice) -> None:
+    storage = LocalStorage(str(tmp_path))
+    assert sum(t.num_rows for t in fetch(storage, slice_, [K], None)) == 100
+    assert sum(t.num_rows for t in fetch(storage, slice_, [P], None)) == 100
+    assert list(fetch(storage, slice_, [K], at())) == []
+    assert [t.to_pydict() for t in fetch(storage, slice_, [P], at(3, 4))] == [{"p": [7, 7]}]
+
+
+def test_a_file_of_another_size_than_the_log_says_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": [1]}), tmp_path / "f.parquet")
+    with pytest.raises(DataFileError, match="the log says 5"):
+        list(fetch(LocalStorage(str(tmp_path)), FileSlice("f.parquet", 5, 0, 1), [K], None))
+
+
+def test_pages_without_a_wanted_row_are_not_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    table = pa.table({"k": pa.array(range(1000), pa.int64())})
+    pq.write_table(table, path, use_dictionary=False, data_page_size=1, write_batch_size=100)
+    storage, slice_ = LocalStorage(str(tmp_path)), FileSlice("f.parquet", path.stat().st_size, 0, 1000)
+    column = Column(("k",), ("k",), DataType("long"))
+    layout = open_layout(storage, "f.parquet")
+    with storage.open(storage.resolve("f.parquet")) as source:
+        pages = layout.pages(source, 0, 0)
+    assert pages is not None
+    assert pages.firsts.tolist() == list(range(0, 1001, 100))
+    with path.open("r+b") as damaged:
+        damaged.seek(int(pages.ends[4]) - 20)
+        damaged.write(b"\xff" * 20)
+    rows = list(fetch(storage, slice_, [column], np.array([350, 720], dtype=np.uint64)))
+    assert [t.to_pydict() for t in rows] == [{"k": [350, 720]}]
+    with pytest.raises(DataFileError):
+        list(fetch(storage, slice_, [column], np.array([450], dtype=np.uint64)))
+
+
+def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    storage, column = LocalStorage(str(tmp_path)), Column(("k",), ("k",), DataType("long"))
+    at = np.array([1], dtype=np.uint64)
+    for values in ([1, 2, 3], [4, 5, 6]):
+        (tmp_path / "f.parquet").unlink(missing_ok=True)
+        pq.write_table(pa.table({"k": values}), tmp_path / "f.parquet")
+        slice_ = FileSlice("f.parquet", (tmp_path / "f.parquet").stat().st_size, 0, 3)
+        assert [t["k"].to_pylist() for t in fetch(storage, slice_, [column], at)] == [[values[1]]]
+
+
+def test_pages_are_picked_as_the_example_says() -> None:
+    three, none = np.zeros(3, np.int64), np.zeros(3, bool)
+    pages = Pages(three, three, np.array([0, 3, 6, 9]), three, none, None, b"", three)
+    numbers, places = pick([pages], [np.array([1, 7])])
+    assert [n.tolist() for n in numbers] == [[0, 2]]
+    assert places.tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("rows", [700, ROWS, 2 * ROWS])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_batches_of_any_layout_are_the_row_group(tmp_path: Path, layout: str, rows: int) -> None:
+    pq.write_table(TABLE, tmp_path / "f.parquet", **LAYOUTS[layout])
+    file = open_data_file(LocalStorage(str(tmp_path)), "f.parquet", coded=COLUMNS)
+    absent = Column(("absent",), ("absent",), DataType("long"))
+    for group in range(file.metadata.num_row_groups):
+        for column in [*COLUMNS, absent]:
+            found = [
+                value for part in read_in_batches(file, column, group, rows) for value in part.to_pylist()
+            ]
+            assert found == read_columns(file, [column], [group])[column.id].to_pylist()
+
+
+def test_int96_is_read_in_batches_too(tmp_path: Path) -> None:
+    times = pa.table({"k": pa.array(range(10), pa.timestamp("us", "UTC"))})
+    pq.write_table(times, tmp_path / "f.parquet", use_deprecated_int96_timestamps=True)
+    file = open_data_file(LocalStorage(str(tmp_path)), "f.parquet")
+    column = Column(("k",), ("k",), DataType("timestamp"))
+    assert pa.chunked_array(
+        [chunk for part in read_in_batches(file, column, 0, 3) for chunk in part.chunks]
+    ).equals(times["k"])
+
+
+def test_a_damaged_page_is_named_by_its_file(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": range(5000)}), tmp_path / "f.parquet", compression="zstd")
+    chunk = pq.read_metadata(tmp_path / "f.parquet").row_group(0).column(0)
+    with (tmp_path / "f.parquet").open("r+b") as damaged:
+        damaged.seek(chunk.data_page_offset)
+        damaged.write(b"\xff" * 100)
+    file = open_data_file(LocalStorage(str(tmp_path)), "f.parquet")
+    with pytest.raises(DataFileError, match=r"f\.parquet"):
+        list(read_in_batches(file, Column(("k",), ("k",), DataType("long")), 0, 100))

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import pickle
+import random
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+
+from tailbit.errors import StorageError, UnusableStorageError
+from tailbit.tables.parquet.file import ParquetFile
+from tailbit.tables.storage import NO_OPTIONS
+from tailbit.tables.storage.object_store import AHEAD, FAR_AHEAD, TAIL, Ranges
+from tailbit.tables.storage.refusals import refusal
 
 pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
 
 from support.faulty_proxy import Fault, Proxy, Request
 from support.s3_server import SECRET, rclone
-from tailbit.errors import NoConditionalPutError, StorageError, UnsafePathError, UsageError
-from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, one_look, open_storage
+from tailbit.errors import NoConditionalPutError, UnsafePathError, UsageError
+from tailbit.tables.storage import Storage, StorageOptions, one_look, open_storage
 
 
 @pytest.fixture
@@ -324,3 +334,73 @@ def test_a_local_table_is_opened_without_the_library_of_object_stores(tmp_path: 
 def test_no_options_are_shown_as_none() -> None:
     assert repr(NO_OPTIONS) == "StorageOptions()"
     assert "s3cr3t" not in repr(StorageOptions.of({"AWS_SECRET_ACCESS_KEY": "s3cr3t"}))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "reason", "hint"),
+    [
+        (403, "RequestTimeTooSkewed", StorageError, "the clock of this machine", "Set the clock"),
+        (400, "ExpiredToken", UnusableStorageError, "the credentials have expired", "Give credentials"),
+        (403, "InvalidObjectState", UnusableStorageError, "the object is in an archive", "Restore it"),
+        (403, "AccessDenied", UnusableStorageError, "the store denies access", "Give credentials"),
+    ],
+)
+def test_what_looks_like_wrong_credentials_is_told_by_its_cause(
+    status: int, code: str, kind: type[StorageError], reason: str, hint: str
+) -> None:
+    answer = f"<Error><Code>{code}</Code></Error>"
+    told = refusal("s3://b/x", OSError(f"GET failed: status code: {status}, body: {answer}"), NO_OPTIONS)
+    assert type(told) is kind
+    assert told.fields["reason"].startswith(reason)
+    assert code in str(told)
+    assert told.hint.startswith(hint)
+
+
+DATA = random.Random(1).randbytes(12 << 20)
+
+
+class Asked:
+    """An object whose requests are counted."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.spans = list[tuple[int, int]]()
+        self.file = Ranges(len(data), data[-TAIL:], self._fetch)
+
+    def _fetch(self, start: int, end: int) -> bytes:
+        self.spans.append((start, end))
+        return self.data[start:end]
+
+    @property
+    def brought(self) -> int:
+        """Bytes of all answers."""
+        return sum(end - start for start, end in self.spans)
+
+
+@pytest.mark.parametrize("piece", [1 << 10, 100_000, 300_000, 5 << 20])
+def test_what_is_read_in_order_comes_in_ever_larger_answers_and_once(piece: int) -> None:
+    asked = Asked(DATA)
+    found = [asked.file.read(piece) for _ in range(0, len(DATA), piece)]
+    assert b"".join(found) == DATA
+    assert len(asked.spans) <= 7
+    assert asked.brought <= len(DATA)
+    assert max(end - start for start, end in asked.spans) <= max(piece, FAR_AHEAD)
+
+
+def test_what_is_read_here_and_there_brings_little_more() -> None:
+    asked, rng = Asked(DATA), random.Random(2)
+    for _ in range(20):
+        at, size = rng.randrange(len(DATA)), rng.randrange(2 * AHEAD)
+        asked.file.seek(at)
+        assert asked.file.read(size) == DATA[at : at + size]
+    assert max(end - start for start, end in asked.spans) <= 3 * AHEAD
+
+
+def test_a_parquet_file_of_many_row_groups_is_read_whole_in_few_requests() -> None:
+    out, numbers = pa.BufferOutputStream(), np.random.default_rng(3)
+    table = pa.table({f"c{n}": numbers.integers(0, 1 << 40, 100_000) for n in range(20)})
+    pq.write_table(table, out, row_group_size=10_000)
+    asked = Asked(out.getvalue().to_pybytes())
+    assert ParquetFile(pa.PythonFile(asked.file, mode="r")).read() == table
+    assert len(asked.spans) <= 8
+    assert asked.brought <= len(asked.data)
