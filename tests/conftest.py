@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +34,18 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+IN_MEMORY, ROOM = Path("/dev/shm"), 6 << 30
+"""Where temporary files are kept if it has this room: to wait for a disk at every commit of a table takes as
+long as half of the tests compute. What TMPDIR says holds."""
+
+if (
+    IN_MEMORY.is_dir()
+    and shutil.disk_usage(IN_MEMORY).free > ROOM
+    and not os.statvfs(IN_MEMORY).f_flag & os.ST_NOEXEC
+):
+    os.environ.setdefault("TMPDIR", str(IN_MEMORY))
+    tempfile.tempdir = None
+
 FIRST = "integration"
 """What starts first: all of it is one worker's, which has the shared Spark and is busy with it to the end."""
 
@@ -51,8 +65,9 @@ LONGEST = (
 ASKED = "asked of Spark"
 """The property of a test that counts its questions without a recorded answer."""
 
-MANY = 40
-"""More tests with Spark than these are worth the optimising compiler."""
+MANY = 500
+"""More tests that ask Spark than these are worth the optimising compiler: those of a commit are not, those
+with the suites of the night are."""
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -173,9 +188,11 @@ def accelerated(spark: Any) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The session that `spark` and `replayed_spark` share."""
+    from support.scheduling import asks_spark
     from support.spark_session import start_spark
 
-    many = sum(item.get_closest_marker("spark") is not None for item in request.session.items) > MANY
+    with_spark = (item for item in request.session.items if item.get_closest_marker("spark"))
+    many = sum(asks_spark(item.nodeid) for item in with_spark) > MANY
     session = start_spark(tmp_path_factory.mktemp("spark"), lives_long=many)
     yield session
     session.stop()
@@ -195,10 +212,9 @@ def _verdicts_of_module(request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.fixture
 def verdicts(request: pytest.FixtureRequest, _verdicts_of_module: Any) -> Iterator[Any]:
     """Spark's recorded answers to the questions of a test module (see `support.verdicts`)."""
-    before = _verdicts_of_module.unrecorded
     yield _verdicts_of_module
-    if _verdicts_of_module.unrecorded > before:
-        number = _verdicts_of_module.unrecorded - before
+    if number := _verdicts_of_module.unrecorded:
+        _verdicts_of_module.unrecorded = 0
         request.node.user_properties.append((ASKED, (request.node.nodeid, number)))
 
 
@@ -209,6 +225,19 @@ def replayed_spark(request: pytest.FixtureRequest, verdicts: Any, tmp_path: Path
 
     replay = Replay(verdicts, request.node.nodeid, tmp_path)
     yield ReplayedSpark(lambda: request.getfixturevalue("spark_session"), replay)
+    replay.close()
+
+
+@pytest.fixture(scope="module")
+def replayed_once(
+    request: pytest.FixtureRequest, _verdicts_of_module: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Any, Path]]:
+    """A session as `replayed_spark`, and the folder in which it makes what the tests of a module share."""
+    from support.replay import Replay, ReplayedSpark
+
+    folder = tmp_path_factory.mktemp("shared")
+    replay = Replay(_verdicts_of_module, request.node.nodeid, folder)
+    yield ReplayedSpark(lambda: request.getfixturevalue("spark_session"), replay), folder
     replay.close()
 
 

@@ -68,6 +68,7 @@ def test_a_folder_put_back_from_a_backup_is_another_history(
     table = JudgedTable(spark, table_path, ["a", "b"], index=None if inside else f"{table_path}-index")
     table.sql(CREATE, "insert into {t} select id, 'x' from range(0, 6, 1, 1)", "delete from {t} where a = 3")
     shutil.copytree(table_path, f"{table_path}-backup")
+    table.forget()
     table.sql("delete from {t} where a = 4", "insert into {t} values (3, 'y')", "optimize {t}")
     shutil.rmtree(table_path)
     shutil.copytree(f"{table_path}-backup", table_path)
@@ -134,8 +135,8 @@ def test_a_shallow_clone_is_read_from_the_files_of_its_origin(spark: Any, table_
 @pytest.mark.supports("Histories", "CONVERT TO DELTA", "exact")
 def test_a_converted_folder_of_parquet_is_a_table(spark: Any, table_path: str) -> None:
     rows = "values (1, 'x', 'p 1%'), (3, null, 'q'), (4, 'y', null), (3, 'x', 'q') as t(a, b, p)"
-    spark.sql(f"select * from {rows}").write.partitionBy("p").parquet(table_path)
     table = JudgedTable(spark, table_path, ["a", "b", "p"])
+    table.write(rows, lambda: spark.sql(f"select * from {rows}").write.partitionBy("p").parquet(table_path))
     table.sql(
         f"convert to delta parquet.`{table_path}` partitioned by (p string)",
         "delete from {t} where a = 4",

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
+from support.replay import forget_logs
 from tailbit.errors import CommitGapError, UnknownColumnError, UsageError
 from tailbit.tables import open_table
 from tailbit.tables.snapshot import Snapshot
@@ -43,9 +44,10 @@ FORMS = {
 
 
 @pytest.fixture(scope="module")
-def written(spark_session: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+def written(replayed_once: tuple[Any, Path]) -> str:
     """A table with a log checkpoint of each form, and commits after the last."""
-    table = JudgedTable(spark_session, str(tmp_path_factory.mktemp("log") / "table"), [])
+    session, folder = replayed_once
+    table = JudgedTable(session, str(folder / "table"), [])
     rows = [
         f"insert into {{t}} values ({n}, 'x', null), ({n + 1}, 'y', 'q/ 1%'), ({n + 2}, null, '')"
         for n in range(0, 60, 3)
@@ -82,9 +84,10 @@ def written(spark_session: Any, tmp_path_factory: pytest.TempPathFactory) -> str
 
 
 @pytest.fixture
-def copied(written: str, table_path: str) -> str:
+def copied(spark: Any, written: str, table_path: str) -> str:
     """A copy of that table."""
     shutil.copytree(written, table_path)
+    forget_logs(spark)
     return table_path
 
 
@@ -160,6 +163,7 @@ def test_compactions_stale_hints_checksums_and_staged_commits_change_nothing(spa
     staged = log / "_staged_commits"
     staged.mkdir(exist_ok=True)
     shutil.copy(log / f"{1:020d}.json", staged / f"{head + 1:020d}.01234567-89ab-cdef-0123-456789abcdef.json")
+    forget_logs(spark)
     JudgedTable(spark, copied, ["a", "p"]).judge(*QUESTIONS, versions=range(head - 2, head + 1))
 
 

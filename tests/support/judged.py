@@ -98,7 +98,7 @@ class JudgedTable:
         self._followed = None
 
     def forget(self) -> None:
-        """Spark forgets what it knows of logs: the files were changed behind its back."""
+        """Spark forgets what it knows of logs: its files were changed, in the same way in every run."""
         forget_logs(self.spark)
 
     def judge(

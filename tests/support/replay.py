@@ -3,8 +3,9 @@
 The statements of many tests are the same in every run. The files that each leaves are recorded with Spark's
 answers (see `support.verdicts`), by a hash of the statement and of every file that was there before. A test
 that runs again has the recorded files put in place, and starts no Spark. From the first statement or question
-that is not recorded Spark is asked. A test that writes files itself between two statements, or whose files
-name its folder, is recorded as one that needs Spark. `make proof` replays nothing.
+that is not recorded Spark is asked. A test that writes files itself between two statements is recorded as one
+that needs Spark, unless it says by `forget_logs` that they are the same in every run; and so is one whose
+files name its folder. `make proof` replays nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from support.verdicts import RECORDING, Verdicts
 
 Files = dict[str, bytes]
 
-DERIVED = ("_tailbit", "-built", "-kept", "-none")
+DERIVED = ("_tailbit", "-index", "-built", "-kept", "-none")
 """What names of folders end with that tailbit makes, not Spark."""
 
 LIVE = "live"
@@ -83,8 +84,9 @@ def run(spark: Any, *statements: str, settings: Mapping[str, str] | None = None)
 
 
 def forget_logs(spark: Any) -> None:
-    """Spark forgets what it knows of logs: the files were changed behind its back."""
+    """Spark forgets what it knows of logs: its files were changed, in the same way in every run."""
     if isinstance(spark, ReplayedSpark):
+        spark.replay.take_files()
         if not spark.is_started:
             return
         spark = spark.session
@@ -98,12 +100,17 @@ class Replay:
         self._verdicts, self._test, self._root = verdicts, test, root
         self._is_live = PROOF or (not RECORDING and verdicts.recorded(LIVE, "", test) is not None)
         self._made: list[tuple[str, str, object, Any]] = []
+        self._run: list[tuple[str, object]] = []
         self._files_left: Files = {}
         self._is_asking = False
 
     def notice_use(self) -> None:
         """Take the test for one that needs Spark, if it uses the session outside of what is recorded."""
         self._is_live |= not self._is_asking
+
+    def take_files(self) -> None:
+        """Take the files that are there for what the recorded statements left."""
+        self._files_left = self._files()
 
     def run(self, statement: object, act: Callable[[], object]) -> None:
         """Run a statement by `act`, or put the files in place that it left when it was recorded."""
@@ -116,7 +123,7 @@ class Replay:
         changes = self._asked("statement", statement, before, ask)
         if not self._is_live and not RECORDING:
             self._apply(changes)
-        self._files_left = self._files()
+        self.take_files()
         root = str(self._root).encode()
         if RECORDING and any(root in data for data in self._files_left.values()):
             self._is_live = True
@@ -129,6 +136,11 @@ class Replay:
     def _asked(self, kind: str, question: object, before: Files, ask: Callable[[], Any]) -> Any:
         """Return what is recorded; else ask Spark, and from then on always."""
         told, about = _moved(question, str(self._root), ROOT), _digest(before)
+        if kind == "statement":
+            # A table that is made anew by the same words has other files.
+            again = self._run.count((about, told))
+            self._run.append((about, told))
+            about = f"{about} {again}" if again else about
         if not self._is_live and not RECORDING:
             for known in (f"{about} {self._test}", about):
                 if (answer := self._verdicts.recorded(kind, known, told)) is not None:

@@ -41,7 +41,7 @@ def asks_spark(nodeid: str) -> bool:
     file, _, name = nodeid.partition("::")
     if PROOF or RECORDING or not _answers(Path(file).stem):
         return True
-    live = key_of(LIVE, "", nodeid) in _answers(Path(file).stem)
+    live = any(key_of(LIVE, "", name) in _answers(Path(file).stem) for name in (nodeid, file))
     return live or name.partition("[")[0] in _with_spark(file)
 
 

@@ -209,12 +209,11 @@ NIGHTLY = (
     ),
     Suite(
         "installation from an index of packages, and of the files of a release",
+        ("e2e/test_stranger.py", "e2e/test_release.py"),
         (
-            "e2e/test_stranger.py::test_the_line_that_installs_works_with_an_index_of_packages_too",
-            "e2e/test_release.py",
-        ),
-        (
+            "README.md",
             "Makefile",
+            "tailbit/cli",
             "LICENSE",
             "NOTICE",
             "tests/support/licences.py",
