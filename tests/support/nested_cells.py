@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -114,266 +115,77 @@ def fields_of(structs: pa.Array, name: str) -> dict[str, pa.Array]:
     return {f"{name}.{field.name}": pc.struct_field(structs, [at]) for at, field in enumerate(structs.type)}
 
 
-_PLACES = ("0", "1", "2", "-1", "i", "b", "l", "NULL")
+_TEXT = """
+array_contains: array_contains(tags, {'a' | 'zz' | '' | s | n | CAST(NULL AS STRING) | upper(s) | 1})
+    array_contains(ai, {1 | 7 | i | l | b | 1L | 1.0 | 2.5 | 1D | 300S | p | d | '1' | NULL})
+    array_contains(ad, {0 | 0D | -0.0D | CAST('NaN' AS DOUBLE) | 1 | 2.5 | d | i | f})
+    array_contains(ap, {1.5 | 2 | 0.05 | p | q | 1D | 2L}) ; array_contains(al, {9007199254740993 | i | d})
+    array_contains(adt, {DATE'2020-02-29' | dt | ts}) ; array_contains(abo, {bo | FALSE}) ; array_contains(ax, {X'61' | x})
+    array_contains(af, 1.5F) ; array_contains(items.n, 'a') ; array_contains(items.price, 9) ; array_contains(st.labels, 'a')
+    array_contains(map_keys(m), 'k') ; array_contains(map_values(mi), 0) ; array_contains(array(1, 2, i), 1)
+    array_contains(array('a', s), n) ; array_contains(aa[0], 1) ; NOT array_contains(tags, 'a')
+    array_contains(tags, 'a') IS NULL ; array_contains(ai, 10 % i)
+arrays_overlap: arrays_overlap(tags, array({'a', 'b' | 'nothing' | | NULL | 'a', NULL | s | s, n | 'b', upper(s)}))
+    arrays_overlap(tags, {tags | st.labels}) ; arrays_overlap(ai, {array(1, 7) | array(7L) | al})
+    arrays_overlap(ad, array({0 | 0D | -0.0D | d | CAST('NaN' AS DOUBLE)})) ; arrays_overlap(ap, array(1.50BD, 2.00))
+    arrays_overlap(array('a'), tags) ; arrays_overlap(adt, array(dt)) ; arrays_overlap(ax, array(x)) ; arrays_overlap(abo, array(bo))
+    arrays_overlap(items.n, tags) ; arrays_overlap(map_keys(m), tags) ; arrays_overlap(tags, map_values(m)) ; arrays_overlap(aa[0], ai)
+size: size({tags | ai | aa | items | items.price | st.labels | NULL | map_keys(m) | m | mt})
+cardinality: cardinality({tags | ai | aa | items | items.price | st.labels | NULL | map_keys(m) | m | mt})
+array_size: array_size({tags | ai | aa | items | items.price | st.labels | NULL | map_keys(m)})
+element_at: element_at(tags, {1 | -1 | 2 | -3 | 0 | b | sh | 9}) ; element_at(aa, 1)[0] ; element_at(m, {'k' | s})
+    element_at(mi, {1 | i | b | 1L}) ; element_at(mt, 'a')[0] ; element_at(items, 1).n ; element_at(items, 1).price
+    element_at(st.labels, 1) ; size(element_at(aa, -1)) ; element_at(ai, b % i)
+try_element_at: try_element_at(tags, {1 | -1 | 9 | 0 | b | -9}) ; try_element_at(m, 'k') ; try_element_at(mi, 65)
+get: get(tags, {0 | 1 | 2 | -1 | i | b | l | NULL}) ; get(ai, 1) + get(ai, 0) ; get(aa, 0)[0] ; get(items, 0).k[0]
+array[n]: tags[{0 | 1 | 2 | -1 | i | b | l | NULL}] ; ai[0] ; ad[0] ; ap[1] ; adt[0] ; abo[0] ; ax[0] ; aa[0][0] ; size(aa[1])
+    items[0].price ; items[0]['n'] ; items.price[0] ; items.n[1] ; items.k[0][0] ; items[0].k[0] ; upper(tags[0]) ; ai[0] + 1
+    coalesce(ai[1], -1) ; if(size(ai) > 1, ai[1], 0) ; tags[0] IS NULL ; 10 / ai[0] ; tags[1 % i] ; st.labels[0]
+    CASE WHEN size(tags) > 1 THEN tags[1] END
+map[key]: m[{'k' | 'K' | '' | s | n | NULL | 1 | i | 'a'}] ; mi[{1 | '1' | i | b | 1L | 4294967297L | 1.0 | 'a' | n | d}]
+    m.k ; m.j ; length(m.k) ; mt.a[0] ; mt['a'][0] ; size(mt['a']) ; mi[0] + 1 ; m['k'] IS NULL ; coalesce(m['k'], 'none')
+struct.field: st.city ; st.zip ; st['city'] ; ST.City ; st.zip + 1 ; upper(st.city) ; st.city IS NULL ; items[0].n
+IS NULL of arrays and maps: tags IS NULL ; m IS NOT NULL ; items.price IS NULL ; aa[0] IS NULL ; isnull(tags) ; isnotnull(m)
+    map_keys(m) IS NULL ; st.labels IS NULL ; st IS NULL
+map_keys: size(map_keys(m)) ; map_keys(m)[0] ; array_contains(map_keys(m), s)
+map_values: size(map_values(m)) ; map_values(mi)[0] ; array_contains(map_values(m), s)
+map_contains_key: map_contains_key(m, {'k' | s}) ; map_contains_key(mi, {1 | i | 1L | '1'}) ; map_contains_key(m, NULL)
+array_position: array_position(tags, {'a' | s}) ; array_position(ai, {7 | l}) ; array_position(ad, {0 | CAST('NaN' AS DOUBLE)})
+    array_position(ap, 2) ; array_position(ai, NULL)
+array_max: array_max({tags | ai | al | ad | af | ap | adt | abo | ax | items.price | items.n | map_keys(m) | array(i, 1, NULL)})
+array_min: array_min({tags | ai | al | ad | af | ap | adt | abo | ax | items.price | items.n | map_keys(m) | array(i, 1, NULL)})
+array: size(array(1, 2L, i)) ; size(array()) ; array_max(array(i, l, d)) ; array_min(array(p, 1)) ; array_max(array(s, n))
+"""
+"""By function, expressions with ` ; ` between them; ` | ` stands between what may stand in the braces of one."""
+
+_LAMBDAS = """
+tags, {t -> t = 'a' | x -> x LIKE 'a%'}
+ai, x -> {x > 3 AND x < 9 | x > 0 OR x IS NULL | 10 / x > 1 | x = i | x IN (1, 7, NULL) | x BETWEEN b AND l | NULL | TRUE | x % 2 = 0}
+ad, x -> x > 1 ; ap, x -> x >= 1.5 ; adt, d -> year(d) = 2020 ; abo, x -> {x | NOT x}
+aa, a -> {exists(a, x -> x > 2) | size(a) > 1 | forall(a, x -> x > i) | exists(ai, x -> array_contains(a, x))}
+items, p -> {p.price > 2 | p.n IS NULL | p.k[0] = 1 | size(p.k) > 0 AND p.price > 0 | p['n'] = s}
+tags, TAGS -> tags = 'a' ; tags, t -> upper(t) = upper(s) ; tags, i -> length(i) > 1 ; tags, t -> CAST(t AS INT) > 0
+ai, x -> x <> i AND 10 / i > 1 ; array(i, 1, NULL), x -> x = 1 ; map_keys(m), k -> m[k] = 'v' ; map_values(mi), v -> v > 1
+st.labels, x -> x = st.city ; tags, t -> t RLIKE '^a' ; tags, t -> array_contains(st.labels, t)
+"""
+"""What `exists` and `forall` are asked."""
+
+
+def _expressions(text: str) -> list[str]:
+    """The expressions of a text.
+
+    >>> _expressions("get(a, {0 | NULL}) ; a[0]")
+    ['get(a, 0)', 'get(a, NULL)', 'a[0]']
+    """
+    found = []
+    for item in re.split(r" ; |\n *", text.strip()):
+        before, _, rest = item.partition("{")
+        among, _, after = rest.partition("}")
+        found += [f"{before}{choice.strip()}{after}" for choice in among.split("|")]
+    return found
+
 
 NESTED_CELLS: dict[str, list[str]] = {
-    "array_contains": [
-        f"array_contains(tags, {x})"
-        for x in ("'a'", "'zz'", "''", "s", "n", "CAST(NULL AS STRING)", "upper(s)", "1")
-    ]
-    + [
-        f"array_contains(ai, {x})"
-        for x in ("1", "7", "i", "l", "b", "1L", "1.0", "2.5", "1D", "300S", "p", "d", "'1'", "NULL")
-    ]
-    + [
-        f"array_contains(ad, {x})"
-        for x in ("0", "0D", "-0.0D", "CAST('NaN' AS DOUBLE)", "1", "2.5", "d", "i", "f")
-    ]
-    + [f"array_contains(ap, {x})" for x in ("1.5", "2", "0.05", "p", "q", "1D", "2L")]
-    + [
-        "array_contains(al, 9007199254740993)",
-        "array_contains(al, i)",
-        "array_contains(al, d)",
-        "array_contains(adt, DATE'2020-02-29')",
-        "array_contains(adt, dt)",
-        "array_contains(adt, ts)",
-        "array_contains(abo, bo)",
-        "array_contains(abo, FALSE)",
-        "array_contains(ax, X'61')",
-        "array_contains(ax, x)",
-        "array_contains(af, 1.5F)",
-        "array_contains(items.n, 'a')",
-        "array_contains(items.price, 9)",
-        "array_contains(st.labels, 'a')",
-        "array_contains(map_keys(m), 'k')",
-        "array_contains(map_values(mi), 0)",
-        "array_contains(array(1, 2, i), 1)",
-        "array_contains(array('a', s), n)",
-        "array_contains(aa[0], 1)",
-        "NOT array_contains(tags, 'a')",
-        "array_contains(tags, 'a') IS NULL",
-        "array_contains(ai, 10 % i)",
-    ],
-    "arrays_overlap": [
-        f"arrays_overlap(tags, array({x}))"
-        for x in ("'a', 'b'", "'nothing'", "", "NULL", "'a', NULL", "s", "s, n", "'b', upper(s)")
-    ]
-    + [
-        "arrays_overlap(tags, tags)",
-        "arrays_overlap(tags, st.labels)",
-        "arrays_overlap(ai, array(1, 7))",
-        "arrays_overlap(ai, array(7L))",
-        "arrays_overlap(ai, al)",
-        "arrays_overlap(ad, array(0))",
-        "arrays_overlap(ad, array(0D))",
-        "arrays_overlap(ad, array(-0.0D))",
-        "arrays_overlap(ad, array(d))",
-        "arrays_overlap(ad, array(CAST('NaN' AS DOUBLE)))",
-        "arrays_overlap(ap, array(1.50BD, 2.00))",
-        "arrays_overlap(array('a'), tags)",
-        "arrays_overlap(adt, array(dt))",
-        "arrays_overlap(ax, array(x))",
-        "arrays_overlap(abo, array(bo))",
-        "arrays_overlap(items.n, tags)",
-        "arrays_overlap(map_keys(m), tags)",
-        "arrays_overlap(tags, map_values(m))",
-        "arrays_overlap(aa[0], ai)",
-    ],
-    **{
-        name: [
-            f"{name}({c})"
-            for c in (
-                "tags",
-                "ai",
-                "aa",
-                "items",
-                "items.price",
-                "st.labels",
-                "NULL",
-                "map_keys(m)",
-                *(() if name == "array_size" else ("m", "mt")),
-            )
-        ]
-        for name in ("size", "cardinality", "array_size")
-    },
-    "element_at": [f"element_at(tags, {n})" for n in ("1", "-1", "2", "-3", "0", "b", "sh", "9")]
-    + [
-        "element_at(aa, 1)[0]",
-        "element_at(m, 'k')",
-        "element_at(m, s)",
-        "element_at(mi, 1)",
-        "element_at(mi, i)",
-        "element_at(mi, b)",
-        "element_at(mi, 1L)",
-        "element_at(mt, 'a')[0]",
-        "element_at(items, 1).n",
-        "element_at(items, 1).price",
-        "element_at(st.labels, 1)",
-        "size(element_at(aa, -1))",
-        "element_at(ai, b % i)",
-    ],
-    "try_element_at": [f"try_element_at(tags, {n})" for n in ("1", "-1", "9", "0", "b", "-9")]
-    + ["try_element_at(m, 'k')", "try_element_at(mi, 65)"],
-    "get": [f"get(tags, {n})" for n in _PLACES]
-    + ["get(ai, 1) + get(ai, 0)", "get(aa, 0)[0]", "get(items, 0).k[0]"],
-    "array[n]": [f"tags[{n}]" for n in _PLACES]
-    + [
-        "ai[0]",
-        "ad[0]",
-        "ap[1]",
-        "adt[0]",
-        "abo[0]",
-        "ax[0]",
-        "aa[0][0]",
-        "size(aa[1])",
-        "items[0].price",
-        "items[0]['n']",
-        "items.price[0]",
-        "items.n[1]",
-        "items.k[0][0]",
-        "items[0].k[0]",
-        "upper(tags[0])",
-        "ai[0] + 1",
-        "coalesce(ai[1], -1)",
-        "if(size(ai) > 1, ai[1], 0)",
-        "tags[0] IS NULL",
-        "10 / ai[0]",
-        "tags[1 % i]",
-        "st.labels[0]",
-        "CASE WHEN size(tags) > 1 THEN tags[1] END",
-    ],
-    "map[key]": [f"m[{k}]" for k in ("'k'", "'K'", "''", "s", "n", "NULL", "1", "i", "'a'")]
-    + [f"mi[{k}]" for k in ("1", "'1'", "i", "b", "1L", "4294967297L", "1.0", "'a'", "n", "d")]
-    + [
-        "m.k",
-        "m.j",
-        "length(m.k)",
-        "mt.a[0]",
-        "mt['a'][0]",
-        "size(mt['a'])",
-        "mi[0] + 1",
-        "m['k'] IS NULL",
-        "coalesce(m['k'], 'none')",
-    ],
-    "struct.field": [
-        "st.city",
-        "st.zip",
-        "st['city']",
-        "ST.City",
-        "st.zip + 1",
-        "upper(st.city)",
-        "st.city IS NULL",
-        "items[0].n",
-    ],
-    "IS NULL of arrays and maps": [
-        "tags IS NULL",
-        "m IS NOT NULL",
-        "items.price IS NULL",
-        "aa[0] IS NULL",
-        "isnull(tags)",
-        "isnotnull(m)",
-        "map_keys(m) IS NULL",
-        "st.labels IS NULL",
-        "st IS NULL",
-    ],
-    **{
-        name: [
-            f"size({name}(m))",
-            f"{name}({'m' if name == 'map_keys' else 'mi'})[0]",
-            f"array_contains({name}(m), s)",
-        ]
-        for name in ("map_keys", "map_values")
-    },
-    "map_contains_key": [
-        "map_contains_key(m, 'k')",
-        "map_contains_key(m, s)",
-        "map_contains_key(mi, 1)",
-        "map_contains_key(mi, i)",
-        "map_contains_key(mi, 1L)",
-        "map_contains_key(mi, '1')",
-        "map_contains_key(m, NULL)",
-    ],
-    "array_position": [
-        "array_position(tags, 'a')",
-        "array_position(tags, s)",
-        "array_position(ai, 7)",
-        "array_position(ai, l)",
-        "array_position(ad, 0)",
-        "array_position(ad, CAST('NaN' AS DOUBLE))",
-        "array_position(ap, 2)",
-        "array_position(ai, NULL)",
-    ],
-    **{
-        name: [
-            f"{name}({c})"
-            for c in (
-                "tags",
-                "ai",
-                "al",
-                "ad",
-                "af",
-                "ap",
-                "adt",
-                "abo",
-                "ax",
-                "items.price",
-                "items.n",
-                "map_keys(m)",
-                "array(i, 1, NULL)",
-            )
-        ]
-        for name in ("array_max", "array_min")
-    },
-    "array": [
-        "size(array(1, 2L, i))",
-        "size(array())",
-        "array_max(array(i, l, d))",
-        "array_min(array(p, 1))",
-        "array_max(array(s, n))",
-    ],
-    **{
-        name: [
-            f"{name}({c})"
-            for c in (
-                "tags, t -> t = 'a'",
-                "tags, x -> x LIKE 'a%'",
-                "ai, x -> x > 3 AND x < 9",
-                "ai, x -> x > 0 OR x IS NULL",
-                "ai, x -> 10 / x > 1",
-                "ai, x -> x = i",
-                "ai, x -> x IN (1, 7, NULL)",
-                "ai, x -> x BETWEEN b AND l",
-                "ai, x -> NULL",
-                "ai, x -> TRUE",
-                "ai, x -> x % 2 = 0",
-                "ad, x -> x > 1",
-                "ap, x -> x >= 1.5",
-                "adt, d -> year(d) = 2020",
-                "abo, x -> x",
-                "abo, x -> NOT x",
-                "aa, a -> exists(a, x -> x > 2)",
-                "aa, a -> size(a) > 1",
-                "aa, a -> forall(a, x -> x > i)",
-                "aa, a -> exists(ai, x -> array_contains(a, x))",
-                "items, p -> p.price > 2",
-                "items, p -> p.n IS NULL",
-                "items, p -> p.k[0] = 1",
-                "items, p -> size(p.k) > 0 AND p.price > 0",
-                "items, p -> p['n'] = s",
-                "tags, TAGS -> tags = 'a'",
-                "tags, t -> upper(t) = upper(s)",
-                "tags, i -> length(i) > 1",
-                "tags, t -> CAST(t AS INT) > 0",
-                "ai, x -> x <> i AND 10 / i > 1",
-                "array(i, 1, NULL), x -> x = 1",
-                "map_keys(m), k -> m[k] = 'v'",
-                "map_values(mi), v -> v > 1",
-                "st.labels, x -> x = st.city",
-                "tags, t -> t RLIKE '^a'",
-                "tags, t -> array_contains(st.labels, t)",
-            )
-        ]
-        for name in ("exists", "forall")
-    },
-}
+    name: _expressions(text) for name, text in re.findall(r"^(\S.*?): (.*(?:\n .*)*)", _TEXT, re.M)
+} | {name: [f"{name}({arguments})" for arguments in _expressions(_LAMBDAS)] for name in ("exists", "forall")}
 """By function, the expressions that are judged."""

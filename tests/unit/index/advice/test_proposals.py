@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -35,9 +36,10 @@ QUESTIONS = [
 ]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    rng, path = np.random.default_rng(1), str(tmp_path / "t")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table without an index, which nobody changes."""
+    rng, path = np.random.default_rng(1), str(tmp_path_factory.mktemp("advice") / "t")
     moments = BEGIN + rng.integers(0, 30 * 86_400_000_000, ROWS)
     rows = pa.table(
         {
@@ -52,6 +54,12 @@ def path(tmp_path: Path) -> str:
     for start in range(0, ROWS, ROWS // FILES):
         write_deltalake(path, rows.slice(start, ROWS // FILES), mode="append")
     return path
+
+
+@pytest.fixture
+def path(written: str, tmp_path: Path) -> str:
+    """A copy of that table."""
+    return str(shutil.copytree(written, tmp_path / "t"))
 
 
 def of(advice: Advice, *terms: str) -> Proposal:
