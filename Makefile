@@ -57,7 +57,7 @@ help:
 	@echo "make time-zones       write tables/zone_rules.txt from the JVM that Spark starts"
 	@echo "make hudi-live        Hudi's own writer at work beside the shipped command, which is killed: INSTANTS=30 SEED=1"
 	@echo "make hudi-tables      write the packed Hudi tables of the tests with Hudi on Spark 3.5: TABLES='cow_v9' for some"
-	@echo "make iceberg-tables   write the packed Iceberg tables of the tests with Iceberg on Spark 4.1, and by pyiceberg: TABLES='lines_v2' for some"
+	@echo "make iceberg-tables   write the packed Iceberg tables of the tests with Iceberg on Spark 4.1, and by pyiceberg and DuckDB: TABLES='lines_v2' for some"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make jar              the jar with which Spark's own queries use the index: javac, against the installed Spark"
 	@echo "make release          wheel with the jar, source archive, Maven repository, bill of materials and checksums, in dist; TAG=v0.1.0"
@@ -294,6 +294,7 @@ $(ICEBERG_ENV)/.installed: tests/iceberg_tables/requirements.txt
 iceberg-tables: iceberg-env java
 	nice $(ICEBERG_ENV)/bin/python tests/iceberg_tables/make.py --folder $(ICEBERG_FOLDER) $(TABLES)
 	nice $(ICEBERG_ENV)/bin/python tests/iceberg_tables/by_pyiceberg.py --folder $(ICEBERG_FOLDER)
+	nice $(ICEBERG_ENV)/bin/python tests/iceberg_tables/by_duckdb.py --folder $(ICEBERG_FOLDER)
 
 constraints:
 	@{ echo "# Exact versions that were tested together; regenerate with: make constraints"; \

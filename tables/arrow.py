@@ -117,6 +117,31 @@ def python_of(values: pa.Array) -> list[Any]:
     return [time if there else None for time, there in zip(times, valid, strict=True)]
 
 
+UUID_TEXT = 36
+"""The bytes of a UUID's text."""
+UUID_DASHES = (8, 13, 18, 23)
+UUID_DIGITS = np.delete(np.arange(UUID_TEXT), UUID_DASHES)
+_PAIRS = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint8).reshape(256, 2)
+
+
+def uuid_texts(uuids: pa.FixedSizeBinaryArray) -> pa.BinaryArray:
+    """Return UUIDs of sixteen bytes as texts; NULL stays NULL.
+
+    >>> uuid_texts(pa.array([bytes(range(16)), None], pa.binary(16))).to_pylist()
+    [b'00010203-0405-0607-0809-0a0b0c0d0e0f', None]
+    """
+    there = numpy_of(pc.is_valid(uuids))
+    if not there.any():
+        return pa.nulls(len(uuids), pa.binary())
+    data = np.frombuffer(uuids.buffers()[1], dtype=np.uint8, count=16 * (uuids.offset + len(uuids)))
+    texts = np.full((int(there.sum()), UUID_TEXT), ord("-"), dtype=np.uint8)
+    texts[:, UUID_DIGITS] = _PAIRS[data.reshape(-1, 16)[uuids.offset :][there]].reshape(-1, 32)
+    ends = np.concatenate([[0], np.cumsum(there * UUID_TEXT)]).astype(np.int32)
+    valid = None if there.all() else _packed(there)
+    data_buffers = [valid, pa.py_buffer(ends), pa.py_buffer(texts.tobytes())]
+    return pa.Array.from_buffers(pa.binary(), len(uuids), data_buffers)
+
+
 def nested_array(
     type_: pa.DataType,
     parts: Sequence[pa.Array],

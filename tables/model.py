@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 """The name of a partition folder that stands for NULL."""
 
+UUID = "uuid"
+"""What `DataType.raw` is where a string is stored as the sixteen bytes of a UUID."""
+
 UNKNOWN_SIZE = 0
 """The size of a file whose size the log does not give; no real data file has this size."""
 

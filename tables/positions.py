@@ -10,11 +10,14 @@ from __future__ import annotations
 import struct
 import zlib
 from array import array
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from tailbit.base.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.tables.storage import Stat, Storage
 
 BitPositions = npt.NDArray[np.uint32]
@@ -49,6 +52,31 @@ def bitmap_of(positions: npt.NDArray[np.unsignedinteger] | npt.NDArray[np.signed
     numbers = array("I")
     numbers.frombytes(positions.astype(np.uint32, copy=False).tobytes())
     return BitMap(numbers)
+
+
+def checked_vector(
+    storage: Storage, file: str, offset: int, cardinality: int, read: Callable[[], BitMap]
+) -> BitMap:
+    """Return the hidden rows that `read` reads of the vector at an offset in a file.
+
+    Raises:
+        DeletionVectorError: the vector is missing, truncated, altered or denied, or has another cardinality.
+        StorageError: the store refuses more than this file.
+    """
+    error = partial(DeletionVectorError, file=file, offset=offset)
+    try:
+        rows = read()
+    except FileNotFoundError as gone:
+        raise error(reason=str(gone), gone=True) from gone
+    except (ValueError, struct.error, EOFError, IndexError, MalformedLogError) as wrong:
+        raise error(reason=str(wrong)) from wrong
+    except StorageError as refused:
+        if storage.is_of_one_file(refused):
+            raise error(reason=f"it cannot be read: {refused.fields.get('reason')}") from refused
+        raise
+    if len(rows) != cardinality:
+        raise error(reason=f"it hides {len(rows)} rows, the log says {cardinality}")
+    return rows
 
 
 PORTABLE_MAGIC = 1681511377

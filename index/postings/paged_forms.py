@@ -23,7 +23,7 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.index.keys import encode_array, is_textual, ordered_of
 from tailbit.index.postings.layout import NUMBER, UUID, UUID_BYTES, is_numbered
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import numpy_of
+from tailbit.tables.arrow import UUID_DASHES, UUID_DIGITS, UUID_TEXT, uuid_texts
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -34,13 +34,9 @@ Sixteen: TypeAlias = npt.NDArray[np.bytes_]
 Lows: TypeAlias = "Longs | Sixteen | list[bytes]"
 """Keys as they are stored: integers, texts of sixteen bytes, or bytes."""
 
-_TEXT_BYTES = 36
-_DASHES = (8, 13, 18, 23)
-_DIGITS = np.delete(np.arange(_TEXT_BYTES), _DASHES)
-_DASH, _NO_DIGIT = ord("-"), 0xFF
+_NO_DIGIT = 0xFF
 _VALUES = np.full(256, _NO_DIGIT, dtype=np.uint8)
 _VALUES[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
-_PAIRS = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint8).reshape(256, 2)
 
 
 class Form(enum.Enum):
@@ -93,17 +89,17 @@ def _all_uuids(keys: pa.BinaryArray) -> pa.FixedSizeBinaryArray | None:
 def sixteen_of(keys: pa.BinaryArray) -> tuple[Sixteen, Mask]:
     """Return keys as sixteen bytes each, and which of them are UUIDs; others become any bytes."""
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
-    are = np.diff(ends) == _TEXT_BYTES
+    are = np.diff(ends) == UUID_TEXT
     out = np.zeros(len(keys), dtype=f"S{UUID_BYTES}")
     if not are.any():
         return out, are
     data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)
     if are.all():
-        texts = data[ends[0] : ends[-1]].reshape(-1, _TEXT_BYTES)
+        texts = data[ends[0] : ends[-1]].reshape(-1, UUID_TEXT)
     else:
-        texts = data[ends[:-1][are][:, None] + np.arange(_TEXT_BYTES)]
-    digits = _VALUES[texts[:, _DIGITS]]
-    is_uuid = (digits != _NO_DIGIT).all(axis=1) & (texts[:, _DASHES] == _DASH).all(axis=1)
+        texts = data[ends[:-1][are][:, None] + np.arange(UUID_TEXT)]
+    digits = _VALUES[texts[:, UUID_DIGITS]]
+    is_uuid = (digits != _NO_DIGIT).all(axis=1) & (texts[:, UUID_DASHES] == ord("-")).all(axis=1)
     packed = digits[:, ::2] << 4 | digits[:, 1::2]
     out[are] = np.ascontiguousarray(packed).view(out.dtype)[:, 0]
     are[are] = is_uuid
@@ -133,21 +129,8 @@ def with_keys(rows: pa.Table) -> pa.Table:
         if name in rows.column_names:
             values, rows = rows[name].combine_chunks(), rows.drop_columns([name])
             if values.null_count < len(values):
-                keys = encode_array(values, "integer") if name == NUMBER else _texts(values)
+                keys = encode_array(values, "integer") if name == NUMBER else uuid_texts(values)
                 texts = rows["key"].combine_chunks()
                 whole = keys if texts.null_count == len(texts) else pc.coalesce(texts, keys)
                 rows = rows.set_column(column, "key", whole)
     return rows
-
-
-def _texts(uuids: pa.FixedSizeBinaryArray) -> pa.BinaryArray:
-    """Return UUIDs of sixteen bytes as texts; null stays null."""
-    there = numpy_of(pc.is_valid(uuids))
-    packed = values_of(uuids).view(np.uint8).reshape(-1, UUID_BYTES)[there]
-    texts = np.full((len(packed), _TEXT_BYTES), _DASH, dtype=np.uint8)
-    texts[:, _DIGITS] = _PAIRS[packed].reshape(-1, 2 * UUID_BYTES)
-    ends = np.concatenate([[0], np.cumsum(there * _TEXT_BYTES)]).astype(np.int32)
-    valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(
-        pa.binary(), len(uuids), [valid, pa.py_buffer(ends), pa.py_buffer(texts.tobytes())]
-    )

@@ -15,9 +15,8 @@ from typing import Any
 from pyroaring import BitMap
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.tables.delta.paths import decode_path
-from tailbit.tables.positions import PORTABLE_MAGIC, portable, read_frame
+from tailbit.tables.positions import PORTABLE_MAGIC, checked_vector, portable, read_frame
 from tailbit.tables.storage import Storage
 
 FIELDS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
@@ -73,20 +72,11 @@ class DeletionVector:
                 log states, or hides rows beyond 32 bits.
             UnsafePathError: the vector's path leaves the table.
         """
-        try:
-            payload = _inline(self) if self.storage_type == "i" else _stored(storage, self)
-            rows = _decode(payload)
-        except FileNotFoundError as gone:
-            raise _error(self, str(gone), gone=True) from gone
-        except (ValueError, struct.error, EOFError, IndexError, MalformedLogError) as wrong:
-            raise _error(self, str(wrong)) from wrong
-        except StorageError as refused:
-            if storage.is_of_one_file(refused):
-                raise _error(self, f"it cannot be read: {refused.fields.get('reason')}") from refused
-            raise
-        if len(rows) != self.cardinality:
-            raise _error(self, f"it hides {len(rows)} rows, the log says {self.cardinality}")
-        return rows
+
+        def read() -> BitMap:
+            return _decode(_inline(self) if self.storage_type == "i" else _stored(storage, self))
+
+        return checked_vector(storage, *self.place, self.cardinality, read)
 
 
 def vector_path(vector: DeletionVector) -> str:
@@ -169,8 +159,3 @@ def _native(payload: bytes) -> BitMap:
         rows |= bitmap
         offset += 4 + size
     return rows
-
-
-def _error(vector: DeletionVector, reason: str, gone: bool = False) -> DeletionVectorError:
-    file, offset = vector.place
-    return DeletionVectorError(file=file, offset=offset, reason=reason, gone=gone)

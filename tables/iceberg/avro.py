@@ -1,11 +1,7 @@
 """The records of manifests by field id, and single values as Iceberg stores them.
 
-Single values in the metadata: of partitions, bounds and defaults. Source: Iceberg specification, Appendix D,
-Single-value serialization.
-
-Avro files of Iceberg's metadata, as columns by field id: writers name some fields differently. Maps by number
-are stored as arrays of records with fields `key` and `value`. Source: Iceberg specification, Appendix A,
-Avro.
+Writers name some fields differently. Maps by number are stored as arrays of records with fields `key` and
+`value`. Source: Iceberg specification, Appendix A, Avro; Appendix D, Single-value serialization.
 """
 
 from __future__ import annotations
@@ -28,6 +24,7 @@ import pyarrow as pa
 from tailbit.base.errors import MalformedLogError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import in_one
+from tailbit.tables.model import UUID as UUID_TYPE
 from tailbit.tables.model import DataType
 
 _TIMES = ("timestamp", "timestamp_ntz")
@@ -73,12 +70,12 @@ def decoded(type_: DataType, data: bytes) -> Any:
         return Decimal(f"{unscaled}E{-type_.scale}") if 0 < len(data) <= 16 else None
     if name == "boolean":
         return data != b"\x00" if len(data) == 1 else None
-    if name == "string":
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            return None
-    return None
+    try:
+        if type_.raw == UUID_TYPE:
+            return str(UUID(bytes=data))
+        return data.decode() if name == "string" else None
+    except ValueError:
+        return None
 
 
 _ROW = "row"
@@ -176,10 +173,7 @@ def one_file(files: Sequence[Blocks]) -> bytes:
 
 
 class Records(NamedTuple):
-    """Decoded records as columns, or as Python's values where polars cannot decode them.
-
-    `fields` are those of their schema, `header` the metadata of the file.
-    """
+    """Decoded records as columns, or Python's values; `fields` of their schema, `header` of the file."""
 
     rows: pa.StructArray | Sequence[Mapping[str, Any]]
     fields: Fields
@@ -231,6 +225,7 @@ def read_records(data: bytes, file: str, quickly: bool = False) -> Records:
     """
     import fastavro
 
+    fastavro.read.BLOCK_READERS.update(zstandard=_zstandard, snappy=_snappy)
     try:
         reader = fastavro.reader(io.BytesIO(data))
         header = {name: str(value) for name, value in reader.metadata.items()}
@@ -241,6 +236,22 @@ def read_records(data: bytes, file: str, quickly: bool = False) -> Records:
     except Exception as wrong:
         # A damaged file raises errors of many kinds in fastavro.
         raise MalformedLogError(file=file, reason=f"it is not readable Avro: {wrong}") from wrong
+
+
+def _zstandard(file: io.BytesIO) -> io.BytesIO:
+    """Return the bytes of a compressed block; fastavro would need a package more."""
+    import fastavro
+
+    block = pa.BufferReader(fastavro.schemaless_reader(file, "bytes"))
+    return io.BytesIO(pa.CompressedInputStream(block, "zstd").read())
+
+
+def _snappy(file: io.BytesIO) -> io.BytesIO:
+    import fastavro
+
+    block: Any = fastavro.schemaless_reader(file, "bytes")
+    number, _ = _number(block, 0)
+    return io.BytesIO(pa.decompress(block[:-4], number << 1 ^ number >> 63, "snappy", asbytes=True))
 
 
 @lru_cache(maxsize=64)

@@ -1,13 +1,9 @@
 """Which deletes apply to a data file, and the rows that they hide, as descriptors for workers.
 
-The rows that deletes hide from a data file, as a descriptor that travels to workers. A deletion vector is a
-part of a Puffin file; position delete files name rows by path and position; equality delete files hide the
-rows whose key columns equal one of theirs, where NULL equals NULL. Source: Iceberg specification, Row-level
-Deletes; Puffin specification.
-
-Which deletes apply to which data file. What counts is the data sequence number: a compaction may keep an
-older one, so that deletes which were committed meanwhile still apply. Source: Iceberg specification, Scan
-Planning; DeleteFileIndex.
+A deletion vector is a part of a Puffin file; position delete files name rows by path and position; equality
+delete files hide the rows whose key columns equal one of theirs, where NULL equals NULL. What counts is the
+data sequence number: a compaction may keep an older one, so that deletes which were committed meanwhile still
+apply. Source: Iceberg specification, Row-level Deletes, Scan Planning; Puffin; DeleteFileIndex.
 """
 
 from __future__ import annotations
@@ -24,13 +20,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import (
-    DeletionVectorError,
-    HiddenRowsError,
-    MalformedLogError,
-    StorageError,
-    UnsupportedFeatureError,
-)
+from tailbit.base.errors import DataFileError, HiddenRowsError, MalformedLogError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import in_one, numpy_of
 from tailbit.tables.cache import Cache, share
@@ -40,7 +30,7 @@ from tailbit.tables.iceberg.metadata import Location, TableMetadata
 from tailbit.tables.iceberg.schema import SchemaReader, fields_by_id, key_columns
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
-from tailbit.tables.positions import FRAME, PORTABLE_MAGIC, most_bytes, portable, read_frame
+from tailbit.tables.positions import FRAME, PORTABLE_MAGIC, checked_vector, most_bytes, portable, read_frame
 from tailbit.tables.storage import Storage
 
 FIELDS = ("id", "plan")
@@ -60,7 +50,7 @@ class Delete(NamedTuple):
     """A delete that applies to a data file.
 
     `rows`: row count of the delete file or vector. `offset`, `length`: the place of a vector, else None.
-    `keys`: field ids of an equality delete file, else empty.
+    `keys`: field ids of an equality delete file, else empty. `sequence`: its data sequence number.
     """
 
     path: str
@@ -68,6 +58,7 @@ class Delete(NamedTuple):
     offset: int | None
     length: int | None
     keys: tuple[int, ...]
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +79,7 @@ class DeletedRows:
 
     def _deletes(self) -> list[Delete]:
         listed = orjson.loads(self.plan)["deletes"]
-        return [
-            Delete(path, rows, offset, length, tuple(keys)) for path, rows, offset, length, keys in listed
-        ]
+        return [Delete(path, rows, start, size, tuple(keys)) for path, rows, start, size, keys in listed]
 
     @property
     def cardinality(self) -> int | None:
@@ -122,24 +111,14 @@ class DeletedRows:
 
 def _vector(storage: Storage, delete: Delete) -> BitMap:
     offset, length = delete.offset or 0, delete.length or 0
-    try:
-        path, stat = storage.locate(delete.path)
-        payload = read_frame(storage, path, stat, offset, length - FRAME)
+
+    def read() -> BitMap:
+        payload = read_frame(storage, *storage.locate(delete.path), offset, length - FRAME)
         if struct.unpack_from("<i", payload) != (PORTABLE_MAGIC,):
             raise ValueError("its magic number is unknown")
-        rows = portable(payload)
-    except (ValueError, struct.error, EOFError, IndexError, MalformedLogError, FileNotFoundError) as wrong:
-        gone = isinstance(wrong, FileNotFoundError)
-        raise DeletionVectorError(file=delete.path, offset=offset, reason=str(wrong), gone=gone) from wrong
-    except StorageError as refused:
-        if storage.is_of_one_file(refused):
-            reason = f"it cannot be read: {refused.fields.get('reason')}"
-            raise DeletionVectorError(file=delete.path, offset=offset, reason=reason) from refused
-        raise
-    if len(rows) != delete.rows:
-        reason = f"it hides {len(rows)} rows, the manifest says {delete.rows}"
-        raise DeletionVectorError(file=delete.path, offset=offset, reason=reason)
-    return rows
+        return portable(payload)
+
+    return checked_vector(storage, delete.path, offset, delete.rows, read)
 
 
 def _positions(storage: Storage, delete: Delete, location: str) -> Mapping[str, BitMap]:
@@ -165,8 +144,6 @@ def _positions(storage: Storage, delete: Delete, location: str) -> Mapping[str, 
 
 def _columns(storage: Storage, delete: Delete, columns: Sequence[Column]) -> pa.Table:
     """Read columns of a delete file."""
-    from tailbit.base.errors import DataFileError
-
     try:
         file = open_data_file(storage, delete.path)
         table = read_columns(file, columns)
@@ -227,11 +204,6 @@ _EVERYWHERE = (-1, ())
 Partition = tuple[int, tuple[Any, ...]]
 
 
-class _Entry(NamedTuple):
-    sequence: int
-    delete: Delete
-
-
 class Deletes:
     """The deletes of a snapshot, by what they apply to."""
 
@@ -239,19 +211,14 @@ class Deletes:
         self, entries: Iterable[Mapping[str, Any]], metadata: TableMetadata, root: str, snapshot: object
     ) -> None:
         self._metadata, self._snapshot = metadata, snapshot
-        self._vectors: dict[str, _Entry] = {}
-        self._of_file: dict[str, list[_Entry]] = {}
-        self._of_partition: dict[Partition, list[_Entry]] = {}
-        self._equal: dict[Partition, list[_Entry]] = {}
+        self._vectors: dict[str, Delete] = {}
+        self._of_file: dict[str, list[Delete]] = {}
+        self._of_partition: dict[Partition, list[Delete]] = {}
+        self._equal: dict[Partition, list[Delete]] = {}
         for entry in entries:
             self._add(entry, root)
         fields = fields_by_id(metadata.schemas, metadata.schema) if self._equal else {}
-        ids = {
-            id_
-            for equal in self._equal.values()
-            for applied_entry in equal
-            for id_ in applied_entry.delete.keys
-        }
+        ids = {id_ for equal in self._equal.values() for delete in equal for id_ in delete.keys}
         for id_ in ids - fields.keys():
             raise MalformedLogError(file=metadata.file, reason=f"no schema has field {id_}, a key of deletes")
         self._fields = {str(id_): fields[id_] for id_ in sorted(ids)}
@@ -268,21 +235,14 @@ class Deletes:
                 hint="Compact the deletes away (CALL rewrite_data_files), or write delete files in Parquet.",
             )
         is_vector = format_ == "PUFFIN"
-        added = _Entry(
-            stats["sequence"],
-            Delete(
-                entry["path"],
-                entry["rows"],
-                entry["offset"] if is_vector else None,
-                entry["length"] if is_vector else None,
-                tuple(entry["keys"] or ()) if is_equality else (),
-            ),
-        )
+        offset, length = (entry["offset"], entry["length"]) if is_vector else (None, None)
+        keys = tuple(entry["keys"] or ()) if is_equality else ()
+        added = Delete(entry["path"], entry["rows"], offset, length, keys, stats["sequence"])
         partition = _partition(stats)
         if is_vector:
             self._add_vector(entry, added)
         elif is_equality:
-            if not added.delete.keys:
+            if not keys:
                 raise MalformedLogError(file=entry["path"], reason="it is an equality delete without keys")
             everywhere = all(f["transform"] == "void" for f in stats["partition"] or ())
             self._equal.setdefault(_EVERYWHERE if everywhere else partition, []).append(added)
@@ -293,9 +253,9 @@ class Deletes:
             else:
                 self._of_file.setdefault(path, []).append(added)
 
-    def _add_vector(self, entry: Mapping[str, Any], added: _Entry) -> None:
+    def _add_vector(self, entry: Mapping[str, Any], added: Delete) -> None:
         path = entry["concerns"]
-        if path is None or added.delete.offset is None or added.delete.length is None:
+        if path is None or added.offset is None or added.length is None:
             raise MalformedLogError(file=entry["path"], reason="a deletion vector of it has no file or place")
         if path in self._vectors:
             raise MalformedLogError(file=entry["path"], reason=f"{path} has two deletion vectors")
@@ -309,15 +269,13 @@ class Deletes:
         )
         return self._metadata.location.below(low.decode()) if low is not None and low == high else None
 
-    def __bool__(self) -> bool:
-        return bool(self._vectors or self._of_file or self._of_partition or self._equal)
-
     def of(self, entries: pa.Table) -> pa.Array:
         """Return the stored deletes that apply to each data file; null if there are none."""
-        if not self:
+        if not (self._vectors or self._of_file or self._of_partition or self._equal):
             return pa.nulls(entries.num_rows, HIDDEN)
-        named = [pc.struct_field(entries["stats"], [STATS.get_field_index(name)]) for name in _DECISIVE]
-        stats = (dict(zip(_DECISIVE, row, strict=True)) for row in zip(*map(_listed, named), strict=True))
+        fields = (pc.struct_field(entries["stats"], [STATS.get_field_index(name)]) for name in _DECISIVE)
+        decisive = zip(*(column.to_pylist() for column in fields), strict=True)
+        stats = (dict(zip(_DECISIVE, row, strict=True)) for row in decisive)
         rows = zip(entries["path"].to_pylist(), stats, strict=True)
         return pa.array([self._stored(path, self._applying(path, stats)) for path, stats in rows], HIDDEN)
 
@@ -325,12 +283,12 @@ class Deletes:
         sequence, partition = stats["sequence"], _partition(stats)
         vector = self._vectors.get(path)
         if vector is not None and sequence <= vector.sequence:
-            out = [vector.delete]
+            out = [vector]
         else:
             of_rows = [*self._of_file.get(path, ()), *self._of_partition.get(partition, ())]
-            out = [applied_entry.delete for applied_entry in of_rows if sequence <= applied_entry.sequence]
+            out = [delete for delete in of_rows if sequence <= delete.sequence]
         equal = [*self._equal.get(partition, ()), *self._equal.get(_EVERYWHERE, ())]
-        return out + [applied_entry.delete for applied_entry in equal if sequence < applied_entry.sequence]
+        return out + [delete for delete in equal if sequence < delete.sequence]
 
     def _stored(self, path: str, deletes: Sequence[Delete]) -> dict[str, str] | None:
         if not deletes:
@@ -342,17 +300,12 @@ class Deletes:
         plan = {
             "path": path,
             "location": self._metadata.location.text,
-            "deletes": [list(delete) for delete in deletes],
+            "deletes": [list(delete[:-1]) for delete in deletes],
             "fields": fields,
             "mapping": self._metadata.name_mapping if keys else "",
             "identities": sorted(self._metadata.identities) if keys else [],
         }
         return {"id": hashlib.sha256(applied).hexdigest()[:32], "plan": orjson.dumps(plan).decode()}
-
-
-def _listed(column: pa.ChunkedArray) -> list[Any]:
-    values: list[Any] = column.to_pylist()
-    return values
 
 
 def _partition(stats: Mapping[str, Any]) -> Partition:

@@ -1,12 +1,10 @@
 """The metadata of an Iceberg table: which file is the current one, and what it says.
 
-Each commit writes one metadata file, which says everything about the table: schemas, partition specs,
-snapshots, branches and tags. Tables of a Hadoop catalog number these files. The hint is written after the
-commit and may stay behind, so files with greater numbers are looked for by name. Of another catalog's files,
-with a uuid in their names, only the catalog knows the current one. Metadata names absolute paths, and a table
-that was copied or moved keeps those of its old location: what lies below it is looked for below the folder
-that holds the metadata. Source: Iceberg specification, Table Metadata Fields, File System Tables, Appendix C
-and E; HadoopTableOperations.
+Each commit writes one metadata file, which says everything about the table. Tables of a Hadoop catalog number
+these files; the hint is written after the commit, so greater numbers are looked for by name. Metadata names
+absolute paths, and a copied table keeps those of its old location: what lies below it is looked for below the
+folder that holds the metadata. Source: Iceberg specification, Table Metadata Fields, File System Tables,
+Appendix C and E; HadoopTableOperations.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from tailbit.base.errors import MalformedLogError
-from tailbit.tables.model import Column, DataType
-from tailbit.tables.schema import Schema
+from tailbit.tables.model import UUID, Column, DataType
+from tailbit.tables.schema import PRESENCE, Schema
 
 _PLAIN = {
     **{name: DataType(name) for name in ("boolean", "long", "float", "double", "date", "string", "binary")},
@@ -25,6 +25,7 @@ _PLAIN = {
     "timestamptz": DataType("timestamp"),
     "unknown": DataType("void"),
     "variant": DataType("variant"),
+    UUID: DataType("string", raw=UUID),
 }
 """Types by their names in Iceberg; one that is not here is refused by its name where values are asked for."""
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
@@ -168,12 +169,15 @@ def _collect(fields: Any, above: list[Mapping[str, Any]], out: dict[int, list[Ma
 def key_columns(
     fields: Mapping[str, Sequence[Mapping[str, Any]]], ids: Sequence[int], reader: SchemaReader
 ) -> list[Column]:
-    """Return the columns of some fields of `fields_by_id`, whose ids are texts here."""
-    out = []
+    """Return the columns of some fields of `fields_by_id`, whose ids are texts here.
+
+    Structs above them are keys too: a NULL field of a struct is not that of a NULL struct.
+    """
+    out: dict[str, Column] = {}
     for id_ in ids:
         column: Column | None = None
         for field in fields[str(id_)]:
             column = reader.column(field, column)
-        assert column is not None
-        out.append(column)
-    return out
+            is_above = column.type.name == "struct"
+            out[column.id] = replace(column, type=DataType(PRESENCE)) if is_above else column
+    return [*out.values()]

@@ -1,8 +1,6 @@
-"""The live files at a version, and the difference of two snapshots.
+"""The live files at a version, and the changes between two snapshots: the difference of their live files.
 
-The changes between two snapshots of an Iceberg table: the difference of their live files. No status of an
-entry is trusted, since a manifest may be rewritten without any change of rows: what is live in the later
-snapshot alone came, and what is live in the earlier one alone went.
+No status of an entry is trusted, since a manifest may be rewritten without any change of rows.
 """
 
 from __future__ import annotations
@@ -86,10 +84,7 @@ _MOST_EXTENDED = 64
 
 @dataclass(frozen=True)
 class IcebergSnapshot(Snapshot):
-    """An Iceberg table at one version; `schema_id`: that of the schema which it is read with.
-
-    `manifests`: those of its manifest list.
-    """
+    """An Iceberg table at one version; `schema_id`, `manifests`: of its schema and its manifest list."""
 
     schema_id: int = field(kw_only=True)
     manifests: frozenset[Manifest] = field(kw_only=True, repr=False)

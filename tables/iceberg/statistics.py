@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tailbit.base.dataclass import dataclass
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.iceberg.avro import decoded
-from tailbit.tables.model import Column, DataType, FileBounds
+from tailbit.tables.model import UUID, Column, DataType, FileBounds
 
 _TRUNCATE = re.compile(r"truncate\[(\d+)\]")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -68,7 +68,8 @@ class IcebergStatistics:
         return FileBounds(low, high, nulls, rows)
 
     def _stored(self, type_: DataType, id_: int) -> Range:
-        if type_.name == "boolean":
+        if type_.name == "boolean" or type_.raw == UUID:
+            # Some releases sorted UUIDs as two signed numbers.
             return _ANY
         low, high = (self._of(name, id_) for name in ("lower", "upper"))
         if type_.name in _NO_NAN and self._of("nans", id_) != 0:

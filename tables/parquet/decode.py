@@ -30,8 +30,8 @@ from tailbit.base.arrays import Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, nested_array, numpy_of
-from tailbit.tables.model import Column
+from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, nested_array, numpy_of, uuid_texts
+from tailbit.tables.model import UUID, Column
 from tailbit.tables.parquet.file import ParquetNode, plain_type
 from tailbit.tables.schema import PRESENCE, arrow_type
 
@@ -244,6 +244,8 @@ class Decoder:
             return pc.utf8_rpad(pc.cast(stored, type_), column.type.char_length, " ")
         if stored.type == type_:
             return stored
+        if column.type.raw == UUID and stored.type == pa.binary(16):
+            return pc.cast(uuid_texts(stored), type_)
         if column.type.promoted and is_promotion(stored.type, type_):
             return promoted(stored, type_)
         if not _becomes(stored.type, type_) or (column.type.name == "timestamp_ntz" and self._is_int96(node)):

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from hudi_tables.packing import pack
 
 PACKED = Path(__file__).parent / "packed"
+CODECS = ("zstd", "snappy")
 SCHEMA = pa.schema(
     [
         ("k", pa.int64()),
@@ -112,7 +113,15 @@ def imported(table: Any, folder: Path) -> None:
         update.rename_column("s", "text")
 
 
+def few(table: Any, folder: Path) -> None:
+    """A few rows: the table is about how its manifests are compressed."""
+    table.append(rows(0, 4))
+    table.append(rows(4, 6))
+    table.delete("k = 1")
+
+
 TABLES: dict[str, tuple[Callable[[Any, Path], None], str]] = {
+    **{f"pyiceberg_{codec}": (few, "2") for codec in CODECS},
     **{f"pyiceberg_plain_v{n}": (plain, n) for n in ("1", "2")},
     **{f"pyiceberg_parted_v{n}": (parted, n) for n in ("1", "2")},
     "pyiceberg_imported": (imported, "2"),
@@ -132,9 +141,10 @@ def main() -> None:
     catalog.create_namespace("d")
     for name, (make, version) in TABLES.items():
         folder = given.folder / name
-        table = catalog.create_table(
-            f"d.{name}", SCHEMA, location=f"file://{folder}", properties={"format-version": version}
-        )
+        codec = name.partition("_")[2]
+        properties = {"write.avro.compression-codec": codec} if codec in CODECS else {}
+        properties["format-version"] = version
+        table = catalog.create_table(f"d.{name}", SCHEMA, location=f"file://{folder}", properties=properties)
         make(table, folder)
         truth = folder / "truth"
         truth.mkdir()

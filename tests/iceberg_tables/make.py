@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from hudi_tables.packing import pack
+from iceberg_tables.shapes import SHAPES
 
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 PACKED = Path(__file__).parent / "packed"
@@ -224,6 +225,7 @@ TABLES: dict[str, tuple[Callable[[Maker, int], None], int]] = {
     "upgraded": (upgraded, 1),
     "replaced": (replaced, 2),
     "imported": (imported, 2),
+    **SHAPES,
 }
 
 
@@ -259,6 +261,8 @@ def session(warehouse: Path) -> SparkSession:
         "spark.default.parallelism": "1",
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
+        # It keeps deletes as they were read, of the type that a key had before it was promoted.
+        "spark.sql.iceberg.executor-cache.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder.master("local[2]")

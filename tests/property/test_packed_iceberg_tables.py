@@ -21,6 +21,13 @@ SHOWN = {
     "upgraded": ("Histories", "a table upgraded from version 1 to 2 and 3"),
     "replaced": ("Histories", "CREATE OR REPLACE TABLE, INSERT OVERWRITE"),
     "imported": ("Files", "files imported without field ids: name mapping, values in folders"),
+    "uuids": ("Schema and types", "uuid, as text; fixed lengths; decimals of 38 digits; partitions of them"),
+    "keys": ("Deletes", "equality deletes by keys of every type, NULL, NaN, promoted, renamed and dropped"),
+    "specs": ("Deletes", "equality deletes of a NULL partition, of an older spec, of the whole table"),
+    "within": ("Deletes", "equality deletes by a field of a struct"),
+    "paths": ("Files", "partitions and columns with spaces, percent signs, slashes, dots"),
+    "bare": ("Histories", "format version 1, manifests in the metadata itself, void partitions"),
+    "duckdb": ("Tables", "tables that DuckDB writes to a REST catalog, with position deletes and vectors"),
     "pyiceberg": ("Tables", "tables that pyiceberg writes, by their metadata file"),
 }
 

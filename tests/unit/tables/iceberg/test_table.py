@@ -389,7 +389,6 @@ def test_what_is_not_read_is_refused_by_name_with_what_to_do(berg: Berg, what: s
             ("time", "time", {}),
             ("timestamp_ns, timestamptz_ns", "timestamp_ns", {}),
             ("timestamp_ns, timestamptz_ns", "timestamptz_ns", {}),
-            ("uuid", "uuid", {}),
             ("geometry, geography", "geometry", {}),
             ("geometry, geography", "geography", {}),
         )
