@@ -353,7 +353,7 @@ def _both(path: str, index: str | None, options: StorageOptions) -> tuple[Table,
 
     def open_index() -> Callable[[], MetadataTable]:
         try:
-            opened_index = MetadataTable.open(index_path(storage.root, index), options=options)
+            opened_index = MetadataTable.open(index_path(storage.root, index), options=storage.options)
         except TailbitError as refused:
             return partial(_raise, refused)
         return lambda: opened_index

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import lru_cache
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
 
 from tailbit.base.errors import CatalogError, NotATableError, RequirementError, TailbitError, UsageError
 from tailbit.base.wording import did_you_mean
 from tailbit.tables.iceberg.words import CATALOG, LOG, WORDS
 from tailbit.tables.storage import StorageOptions
+from tailbit.tables.storage.lent import credentials_in
 from tailbit.tables.storage.requests import SEEN
-from tailbit.tables.storage.store import CATALOG_PROPERTY
+from tailbit.tables.storage.store import CATALOG_PROPERTY, LENT, METADATA_FILE
 
 _INSTALL = "Install it: pip install 'tailbit[iceberg-catalogs]'{more}."
 
@@ -45,6 +47,9 @@ except ImportError as missing:
 ANSWER_S = 30.0
 """Seconds in which a catalog must answer."""
 _DENIED = (UnauthorizedError, ForbiddenError, AuthorizationExpiredError, OAuthError)
+_DENIED_BY_NAME = re.compile(
+    r"No(Credentials|Region)Error|AccessDenied|(Unrecognized|Expired)\w*(Client|Token)"
+)
 _USER = re.compile(r"//[^/@\s]*@")
 _IS_UP = "See whether the catalog is up, and its uri."
 _EXAMPLE = f"{CATALOG}prod/sales.orders"
@@ -54,12 +59,15 @@ _SET_UP = (
 )
 
 
-class _NamedFile(Exception):
-    """A metadata file that a catalog names."""
+class Named(NamedTuple):
+    """What a catalog says of a table: its metadata file, and properties to reach files with."""
 
-    def __init__(self, location: str) -> None:
-        super().__init__(location)
-        self.location = location
+    location: str
+    properties: Mapping[str, str]
+
+
+class _NamedFile(Exception):
+    """A metadata file that a catalog names, and the properties to reach it with."""
 
 
 class NoFiles(FileIO):
@@ -67,11 +75,11 @@ class NoFiles(FileIO):
 
     def new_input(self, location: str) -> InputFile:
         """Raise the location."""
-        raise _NamedFile(location)
+        raise _NamedFile(location, self.properties)
 
     def new_output(self, location: str) -> OutputFile:
         """Raise the location: nothing is ever written."""
-        raise _NamedFile(location)
+        raise _NamedFile(location, self.properties)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Delete nothing."""
@@ -91,15 +99,15 @@ class CatalogTable:
         if not catalog or len(self._name) < 2 or not all(self._name):
             hint = f"Write catalog, namespace and table: {_EXAMPLE}."
             raise UsageError(reason=f"{uri} names no table of a catalog", hint=hint)
-        self._waits: Future[str] | None = None
+        self._waits: Future[Named] | None = None
 
     def location(self) -> str:
         """Return the location of the current metadata file. Cost: a request, one within `one_look`."""
         seen, key = SEEN.stats, (self._uri, self._options)
         if seen is None:
-            return self._answer()
+            return self.answer().location
         if key not in seen:
-            seen[key] = self._answer()
+            seen[key] = self.answer().location
         return str(seen[key])
 
     def forget(self) -> None:
@@ -107,7 +115,8 @@ class CatalogTable:
         if SEEN.stats is not None:
             SEEN.stats.pop((self._uri, self._options), None)
 
-    def _answer(self) -> str:
+    def answer(self) -> Named:
+        """Return what the catalog says now."""
         # While an earlier request has no answer, the catalog gets no other one; a late answer may be stale.
         if self._waits is not None:
             wait([self._waits], ANSWER_S)
@@ -122,20 +131,21 @@ class CatalogTable:
             self._explain(error)
         return request.result()
 
-    def _request(self, answer: Future[str]) -> None:
+    def _request(self, answer: Future[Named]) -> None:
         """Ask the catalog for the table, in a thread that may wait for ever."""
         try:
             answer.set_result(self.request())
         except BaseException as error:
             answer.set_exception(error)
 
-    def request(self) -> str:
+    def request(self) -> Named:
         """Ask the catalog for the table."""
         catalog = _catalog(self._catalog, self._options)
         try:
-            return catalog.load_table(self._name).metadata_location
-        except _NamedFile as named:
-            return named.location
+            table = catalog.load_table(self._name)
+            return Named(table.metadata_location, table.io.properties)
+        except _NamedFile as read:
+            return Named(*read.args)
         except (NoSuchTableError, NoSuchNamespaceError) as missing:
             raise self._missing(catalog, missing) from missing
 
@@ -162,8 +172,8 @@ class CatalogTable:
             raise RequirementError(reason=str(error), remedy=_INSTALL.format(more=more)) from error
         text = self._options.hidden_in(_USER.sub("//***@", " ".join(str(error).split())))
         reason = f"{type(error).__name__}: {text}"
-        if isinstance(error, _DENIED):
-            hint = "Give credentials that may read the table, as pyiceberg's configuration has them."
+        if isinstance(error, _DENIED) or _DENIED_BY_NAME.search(reason):
+            hint = "Give credentials that may read the table (of Glue its region too), as pyiceberg has them."
             self._refuse(reason, False, hint, error)
         if isinstance(error, (ValueError, KeyError, TypeError)):
             described = ", ".join(list_catalogs()) or "none"
@@ -185,6 +195,19 @@ def _catalog(name: str, options: StorageOptions) -> Catalog:
     }
     reader = {"py-io-impl": f"{__name__}.{NoFiles.__name__}", "init_catalog_tables": "false"}
     return load_catalog(name, **{**given, **reader})
+
+
+def lent(options: StorageOptions) -> dict[str, Any]:
+    """Return the credentials that the catalog of a table lends now.
+
+    Raises:
+        CatalogError: the catalog gives no answer, or lends none any more.
+    """
+    uri, url = dict(options)[METADATA_FILE], dict(options)[LENT]
+    credentials = credentials_in(url, CatalogTable(uri, options).answer().properties)
+    if not credentials:
+        raise CatalogError(path=uri, reason="it lends no credentials any more", retryable=True, hint=_IS_UP)
+    return credentials
 
 
 def uri_in_catalog(names: tuple[str, ...]) -> str | None:

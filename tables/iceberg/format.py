@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tailbit.base.errors import RequirementError
 from tailbit.tables.iceberg.words import CATALOG, WORDS
 from tailbit.tables.storage import Storage, StorageOptions
+from tailbit.tables.storage.locations import LENDERS
 from tailbit.tables.storage.store import METADATA_FILE, TABLE_FORMAT
 from tailbit.tables.table import Format, Table
 
 _CATALOGS_OF_SPARK = "org.apache.iceberg."
-_FEWEST_NAMES = 3
-"""Names of a table of a catalog: the catalog, a namespace, the table."""
+_FEWEST_NAMES = 3  # of a table of a catalog: the catalog, a namespace, the table
 
 
 class _Iceberg(Format):
@@ -31,9 +32,11 @@ class _Iceberg(Format):
         if path.startswith(CATALOG):
             from tailbit.tables.iceberg.catalogs import CatalogTable
             from tailbit.tables.iceberg.metadata import placed
+            from tailbit.tables.storage.lent import with_access
 
-            root, _ = placed(CatalogTable(path, options).location())
-            return root, _with_metadata(options, path)
+            location, properties = CatalogTable(path, options).answer()
+            root, _ = placed(location)
+            return root, _with_metadata(with_access(root, properties, options), path)
         if not path.endswith((".metadata.json", ".metadata.json.gz")):
             return None
         above, _, name = path.replace("\\", "/").rpartition("/")
@@ -57,4 +60,11 @@ def _with_metadata(options: StorageOptions, metadata: str) -> StorageOptions:
     return StorageOptions.of({**dict(options), METADATA_FILE: metadata, TABLE_FORMAT: WORDS.sql_name})
 
 
+def _lent(options: StorageOptions) -> Mapping[str, Any]:
+    from tailbit.tables.iceberg.catalogs import lent
+
+    return lent(options)
+
+
 FORMAT = _Iceberg()
+LENDERS[CATALOG.rstrip(":/")] = _lent

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from tailbit.base.errors import RequirementError, UnsafePathError, UnusableStorageError, UsageError
@@ -14,6 +14,7 @@ from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup
 from tailbit.tables.storage.store import (
     CATALOG_PROPERTY,
+    LENT,
     METADATA_FILE,
     SCHEMES,
     TABLE_FORMAT,
@@ -37,6 +38,13 @@ CLIENT = {"connect_timeout": "5s", "timeout": "30s"}
 
 _CLIENT_NAMES = {*CLIENT, "allow_http", "allow_invalid_certificates", "proxy_url", "root_certificate"}
 _SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+
+
+LENDERS: dict[str, Callable[[StorageOptions], Mapping[str, Any]]] = {}
+"""Askers for credentials that a catalog lends, by the scheme of the table's URI there (in the options).
+
+An answer has the form of obstore's credentials. It is asked for anew shortly before it expires.
+"""
 
 
 class Location(NamedTuple):
@@ -112,8 +120,12 @@ def _connected(url: str, options: StorageOptions, environment: object, process: 
             remedy="Install it: pip install obstore (it has wheels for Python 3.11 and newer).",
         ) from None
     config, client, retry = _split(options, url)
+    setup: dict[str, Any] = {"config": config, "client_options": client, "retry_config": retry}
+    if dict(options).get(LENT) == url:
+        scheme = dict(options)[METADATA_FILE].partition("://")[0]
+        setup["credential_provider"] = partial(LENDERS[scheme], options)
     try:
-        return from_url(url, config=config, client_options=client, retry_config=retry)
+        return from_url(url, **setup)
     except UnknownConfigurationKeyError as wrong:
         named = re.search(r"key: '([^']*)'", str(wrong))
         reason = f"{named[1] if named else 'an option'} is no option of stores like {url}"
@@ -131,7 +143,7 @@ def _split(options: StorageOptions, url: str) -> tuple[dict[str, str], dict[str,
     retries, limit = RETRIES, timedelta(seconds=RETRY_S)
     for name, value in options:
         bare = re.sub(f"^({'|'.join(CLOUDS[kind])})", "", name.upper()).lower()
-        if name.upper().startswith(foreign) or bare in (OPTION, TABLE_FORMAT, METADATA_FILE):
+        if name.upper().startswith(foreign) or bare in (OPTION, TABLE_FORMAT, METADATA_FILE, LENT):
             continue
         if bare.startswith(CATALOG_PROPERTY):
             continue

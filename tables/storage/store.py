@@ -39,6 +39,8 @@ It may be the URI of the table in a catalog, which knows the current one.
 """
 CATALOG_PROPERTY = "catalog."
 """Begins the names of options that are properties of a catalog."""
+LENT = "credentials_lent"
+"""The option that names the store, as `s3://bucket`, whose credentials the table's catalog lends."""
 _SHORTEST = 4
 """Shorter values are not treated as secrets: they would occur in many words."""
 

@@ -70,7 +70,9 @@ class Drive:
         self.index = indexed_by(self.table, str(index), columns)
         self.settings = settings
         self.planner = Planner(
-            _opened(table, options), MetadataTable.open(str(index), options=options), self.settings
+            _opened(table, options),
+            MetadataTable.open(str(index), options=self.table.storage.options),
+            self.settings,
         )
         self.indexer = Indexer(self.table, self.index, TaskLimits(), run)
         self.filler = Filler(

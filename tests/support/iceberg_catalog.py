@@ -9,7 +9,7 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,6 +22,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.types import LongType
 
+Json = dict[str, Any]
 ROWS = pa.schema([("k", pa.int64()), ("city", pa.string()), ("qty", pa.int32())])
 TABLES = {"orders": "2", "returns": "1"}
 """The names of the tables that the command writes, and their format versions."""
@@ -56,8 +57,13 @@ class Sales:
 
 
 @contextmanager
-def rest_server(sales: Sales, port: int = 0) -> Iterator[tuple[str, list[str]]]:
-    """Serve the tables of a catalog by the REST protocol; yield the URI, and what is asked."""
+def rest_server(
+    sales: Sales, port: int = 0, lent: Callable[[], Json] = dict
+) -> Iterator[tuple[str, list[str]]]:
+    """Serve the tables of a catalog by the REST protocol; yield the URI, and what is asked.
+
+    `lent`: returns what an answer for a table says beside its metadata, such as credentials.
+    """
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,6 +73,7 @@ def rest_server(sales: Sales, port: int = 0) -> Iterator[tuple[str, list[str]]]:
             answer: Any = {"defaults": {}, "overrides": {}}
             if "/tables/" in self.path:
                 status, answer = loaded(sales, asked[-1].rpartition("/")[2])
+                answer = {**answer, **lent()}
             elif "/config" not in self.path:
                 status, answer = 404, error("NoSuchNamespaceException")
             data = json.dumps(answer).encode()

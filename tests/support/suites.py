@@ -137,6 +137,16 @@ NIGHTLY = (
         ),
     ),
     Suite(
+        "tables of Glue and of a Hive metastore",
+        ("integration/test_iceberg_catalogs.py",),
+        (
+            "tables/iceberg",
+            "tables/storage",
+            "tests/support/catalog_servers.py",
+            "tests/support/iceberg_catalog.py",
+        ),
+    ),
+    Suite(
         "pages in a browser",
         ("e2e/test_browser.py",),
         ("streaming", "checkpoints", "tests/support/browser.py"),

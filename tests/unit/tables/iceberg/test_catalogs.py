@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,20 @@ from support.drive import Drive
 from support.forked import command
 from support.iceberg import counted
 from support.iceberg_catalog import Sales, rest_server, rows
-from tailbit.errors import CatalogError, NotATableError, RequirementError, StatementError, UsageError
+from support.waiting import wait_until
+from tailbit.errors import (
+    CatalogError,
+    NotATableError,
+    RequirementError,
+    StatementError,
+    StorageError,
+    UnusableStorageError,
+    UsageError,
+)
 from tailbit.tables import open_table
 from tailbit.tables.iceberg import catalogs
 from tailbit.tables.storage import StorageOptions, one_look
+from tailbit.tables.storage.lent import credentials_in
 
 ORDERS = "iceberg://prod/sales.orders"
 
@@ -251,3 +262,104 @@ def test_no_question_by_path_nor_name_of_another_catalog_loads_pyiceberg(sales: 
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert said == "2\n[]\n"
+
+
+def credentials(access: dict[str, str], ends_in_s: float = 3600, **changed: str) -> dict[str, str]:
+    """Properties that lend a key of the S3 server."""
+    return {
+        "s3.access-key-id": access["AWS_ACCESS_KEY_ID"],
+        "s3.secret-access-key": access["AWS_SECRET_ACCESS_KEY"],
+        "s3.session-token-expires-at-ms": str(int((time.time() + ends_in_s) * 1000)),
+        **changed,
+    }
+
+
+@pytest.fixture
+def in_store(tmp_path: Path, s3_root: str, s3_server: Any) -> tuple[Sales, dict[str, str], dict[str, str]]:
+    """A catalog with its tables in S3, the options of the server, and properties that lead to it."""
+    access = s3_server.options()
+    reach = {"s3.endpoint": access["AWS_ENDPOINT_URL"], "s3.region": access["AWS_REGION"]}
+    return Sales(tmp_path / "lake", s3_root, **reach, **credentials(access)), access, reach
+
+
+@pytest.mark.supports_iceberg("Tables", "tables whose REST catalog lends credentials for S3", "exact")
+@pytest.mark.parametrize("as_list", [False, True], ids=["config", "storage-credentials"])
+def test_an_index_is_made_and_asked_with_credentials_that_a_rest_catalog_lends(
+    in_store: tuple[Sales, dict[str, str], dict[str, str]], as_list: bool
+) -> None:
+    sales, access, reach = in_store
+    orders = sales.create("orders")
+    orders.append(rows(0, 40))
+    wrong = credentials(access, **{"s3.secret-access-key": "wrong"})
+    listed = [
+        {"prefix": prefix, "config": config}
+        for prefix, config in (
+            ("s3://", wrong),
+            (orders.location(), credentials(access)),
+            ("s3://elsewhere", wrong),
+        )
+    ]
+    lent = (
+        {"config": {**reach, **wrong}, "storage-credentials": listed}
+        if as_list
+        else {"config": {**reach, **credentials(access)}}
+    )
+    with rest_server(sales, lent=lambda: lent) as (uri, _):
+        given = {"catalog.type": "rest", "catalog.uri": uri}
+        drive = Drive(ORDERS, f"{orders.location()}/_tailbit", ["city"], options=StorageOptions.of(given))
+        drive.drain()
+        orders.append(rows(40, 80))
+        drive.drain()
+        answer = tailbit.open(ORDERS, storage_options=given).where("city = 'Lima'")
+        assert (answer.count(), answer.files_scanned) == (20, 0)
+
+
+def test_lent_credentials_are_asked_for_anew_before_they_expire(
+    in_store: tuple[Sales, dict[str, str], dict[str, str]],
+) -> None:
+    sales, access, reach = in_store
+    sales.create("orders").append(rows(0, 40))
+    lent = {"config": {**reach, **credentials(access, ends_in_s=20)}}
+    with rest_server(sales, lent=lambda: lent) as (uri, asked):
+        table = open_table(ORDERS, StorageOptions.of({"catalog.type": "rest", "catalog.uri": uri}))
+        name = next(iter(table.snapshot().files)).path
+        asked.clear()
+        wait_until(lambda: bool(table.storage.read(name) and asked))
+        lent["config"] = reach
+        with pytest.raises(StorageError, match="lends no credentials any more"):
+            wait_until(lambda: not table.storage.read(name))
+
+
+def test_credentials_that_are_given_go_before_those_that_a_catalog_lends(
+    in_store: tuple[Sales, dict[str, str], dict[str, str]],
+) -> None:
+    sales, access, reach = in_store
+    sales.create("orders").append(rows(0, 40))
+    lent = {"config": {**reach, **credentials(access, **{"s3.secret-access-key": "wrong"})}}
+    with rest_server(sales, lent=lambda: lent) as (uri, _):
+        given = {"catalog.type": "rest", "catalog.uri": uri}
+        assert tailbit.open(ORDERS, storage_options={**access, **given}).where().count() == 40
+        with pytest.raises(UnusableStorageError) as refused:
+            tailbit.open(ORDERS, storage_options=given).where().count()
+    assert "wrong" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "lent", "expected"),
+    [
+        ("gs://bucket", {"gcs.oauth2.token": "t", "gcs.oauth2.token-expires-at": "1000"}, {"token": "t"}),
+        (
+            "abfss://c@acc.dfs.core.windows.net",
+            {"adls.sas-token.acc.dfs.core.windows.net": "s", "adls.sas-token-expires-at-ms.acc": "1000"},
+            {"sas_token": "s"},
+        ),
+        ("az://bucket", {"gcs.oauth2.token": "t"}, {}),
+        ("s3://bucket", {"s3.access-key-id": "a"}, {}),
+    ],
+)
+def test_lent_credentials_of_each_cloud_become_those_of_its_store(
+    url: str, lent: dict[str, str], expected: dict[str, str]
+) -> None:
+    found = credentials_in(url, lent)
+    assert {name: value for name, value in found.items() if name != "expires_at"} == expected
+    assert not found or found["expires_at"].timestamp() == 1
