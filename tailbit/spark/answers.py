@@ -181,7 +181,8 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     except Declined as declined:
         if not request.or_files or declined.reason not in OF_CONDITIONS:
             raise
-        raise Declined(declined.reason, declined.detail, _instead(handle, request)) from declined
+        instead = _instead(handle, request)
+        raise Declined(declined.reason, declined.detail, instead, declined.rows) from declined
 
 
 def _instead(handle: IndexedTable, request: Request) -> dict[str, Any]:
@@ -199,14 +200,18 @@ def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     used = _of_bitmaps(handle, request)
     answer, is_first = _first_rows(handle, request, used)
     selection = _bitmaps_alone(answer)._selection
+    sizes = None if is_first else (answer.count(), _bound(handle, request, None).count())
     if answer.count() > request.most:
-        raise Declined("many-rows", f"{answer.count()}, more than {request.most}")
+        raise Declined("many-rows", f"{answer.count()}, more than {request.most}", rows=sizes)
     columns = selection.schema.resolve_all(request.columns)
     for column in columns:
         if zoned := _zoned(column):
             raise Declined("time-zone", zoned)
     hits = [(hit.slice_, hit.positions) for hit in selection.hits()]
-    estimates = check_gain(pages_of(selection.storage, hits, columns), request)
+    try:
+        estimates = check_gain(pages_of(selection.storage, hits, columns), request)
+    except Declined as declined:
+        raise Declined(declined.reason, declined.detail, rows=sizes) from declined
     schema, batches = answer.stream(request.columns)
     tables = [no_rows(schema)]
     for batch in batches:

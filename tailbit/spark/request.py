@@ -43,16 +43,24 @@ OF_CONDITIONS = frozenset(
 class Declined(Exception):
     """A request that is not answered: a reason that does not change between releases, and a detail.
 
-    `instead`: what the reply holds in place of what was asked.
+    `instead`: what the reply holds in place of what was asked. `rows`: how many there are, and in the table.
     """
 
-    def __init__(self, reason: str, detail: str = "", instead: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        detail: str = "",
+        instead: Mapping[str, Any] | None = None,
+        rows: tuple[int, int] | None = None,
+    ) -> None:
         super().__init__(reason, detail)
-        self.reason, self.detail, self.instead = reason, detail, instead
+        self.reason, self.detail, self.instead, self.rows = reason, detail, instead, rows
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the reply."""
-        fields = {"declined": self.reason, "detail": self.detail}
+        fields: dict[str, Any] = {"declined": self.reason, "detail": self.detail}
+        if self.rows is not None:
+            fields |= {"rows": self.rows[0], "of_rows": self.rows[1]}
         return fields if self.instead is None else {**fields, "instead": self.instead}
 
 

@@ -153,6 +153,67 @@ def test_a_dimension_that_changes_is_read_anew(accelerated: Acceleration, tables
     served(accelerated, tables, statement)
 
 
+FEW = "(SELECT * FROM fact WHERE n < 5 AND other > 3)"
+"""Some fifty rows, in all files of the fact, whose joined side is as large as the fact."""
+
+SMALL_SIDES = {
+    "an inner join": f"SELECT g.id, f.n FROM fact g JOIN {FEW} f ON f.other = g.id",
+    "the first side": f"SELECT g.id, f.n FROM {FEW} f JOIN fact g ON f.other = g.id",
+    "an outer join": f"SELECT g.id, f.n FROM fact g LEFT JOIN {FEW} f ON f.other = g.id",
+    "a semi-join": f"SELECT g.* FROM fact g LEFT SEMI JOIN {FEW} f ON f.other = g.id",
+    "groups": "SELECT g.id, f.c FROM fact g JOIN"
+    f" (SELECT other, count(DISTINCT d) c FROM {FEW} GROUP BY other) f ON f.other = g.id",
+    "a union": f"SELECT g.id FROM fact g JOIN (SELECT other o FROM {FEW} UNION ALL SELECT grp FROM groups) f"
+    " ON f.o = g.id",
+}
+LARGE_SIDES = {
+    "the preserved side": f"SELECT g.id, f.n FROM {FEW} f LEFT JOIN fact g ON f.other = g.id",
+    "keys that only the join selects": "SELECT f.id, g.n FROM fact f JOIN parts p ON f.k = p.k"
+    " JOIN fact g ON f.other = g.id WHERE p.brand = 'brand 3'",
+    "a condition that the index does not tell": "SELECT g.id FROM fact g"
+    " JOIN (SELECT * FROM fact WHERE other < 5) f ON f.other = g.id",
+}
+
+
+def is_broadcast(accelerated: Acceleration, statement: str, enabled: bool) -> bool:
+    """Whether Spark broadcasts a scan of the fact, where no scan is as small as a file of it."""
+    spark = accelerated._spark
+    settings = {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.autoBroadcastJoinThreshold": "3000",
+        "spark.tailbit.mostRows": "1",
+        "spark.tailbit.serve": "rows,files",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        if enabled:
+            assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
+        spark.conf.set("spark.tailbit.enabled", str(enabled).lower())
+        return "BroadcastHashJoin" in spark.sql(statement)._jdf.queryExecution().executedPlan().toString()
+    finally:
+        for name in [*settings, "spark.tailbit.enabled"]:
+            spark.conf.unset(name)
+
+
+@pytest.mark.parametrize("name", SMALL_SIDES)
+def test_spark_broadcasts_rows_that_the_index_counts_where_they_are_few(
+    accelerated: Acceleration, tables: dict[str, str], name: str
+) -> None:
+    assert not is_broadcast(accelerated, SMALL_SIDES[name], enabled=False)
+    assert is_broadcast(accelerated, SMALL_SIDES[name], enabled=True)
+    scans = [scan.detail or "" for scan in accelerated.last() if scan.table == tables["fact"]]
+    assert sum("optimizer is told of" in detail for detail in scans) == 1
+
+
+@pytest.mark.parametrize("name", LARGE_SIDES)
+def test_spark_broadcasts_no_side_whose_rows_are_not_known_to_be_few(
+    accelerated: Acceleration, tables: dict[str, str], name: str
+) -> None:
+    plain = is_broadcast(accelerated, LARGE_SIDES[name], enabled=False)
+    assert is_broadcast(accelerated, LARGE_SIDES[name], enabled=True) == plain
+
+
 JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 DIMENSIONS = {
     "parts": (

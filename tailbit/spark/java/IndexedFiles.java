@@ -1,27 +1,33 @@
 package io.tailbit.spark;
 
 import java.net.URI;
+import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The files of a Delta scan that the index names, at the version that Delta has pinned.
  *
  * Every question is asked of Delta's own file index, and what Delta lists is cut down to the named files. Delta's
- * partition pruning and statistics hold as before, and so does what it says of deletion vectors.
+ * partition pruning and statistics hold as before, and so does what it says of deletion vectors. Spark's optimizer is
+ * told the bytes of the rows that the filters leave, where their number is known.
  */
 final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
   private final PreparedDeltaFileIndex planned;
   private final Set<String> named;
+  private final long bytes;
 
-  IndexedFiles(PreparedDeltaFileIndex planned, Set<String> named) {
+  /** `named`: null for all files. `bytes`: of the rows that the filters leave; -1 where that is not known. */
+  IndexedFiles(PreparedDeltaFileIndex planned, Set<String> named, long bytes) {
     super(planned.spark(), planned.deltaLog(), planned.path(), planned.preparedScan().scannedSnapshot());
     this.planned = planned;
     this.named = named;
+    this.bytes = bytes;
   }
 
   @Override
@@ -36,7 +42,7 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
 
   @Override
   public String[] inputFiles() {
-    return scala.jdk.javaapi.CollectionConverters.asJava(listed()).stream()
+    return CollectionConverters.asJava(listed()).stream()
         .map(file -> file.absolutePath(planned.deltaLog()).toString())
         .toArray(String[]::new);
   }
@@ -48,12 +54,13 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
 
   @Override
   public long sizeInBytes() {
-    return scala.jdk.javaapi.CollectionConverters.asJava(listed()).stream().mapToLong(AddFile::size).sum();
+    long listed = CollectionConverters.asJava(listed()).stream().mapToLong(AddFile::size).sum();
+    return bytes < 0 ? listed : Math.min(bytes, listed);
   }
 
   @SuppressWarnings("unchecked")
   private Seq<AddFile> kept(Seq<AddFile> files) {
-    return (Seq<AddFile>) files.filter(file -> isNamed(file.path()));
+    return named == null ? files : (Seq<AddFile>) files.filter(file -> isNamed(file.path()));
   }
 
   /** Tells whether a path of the log, which is a URI, is named; a file outside of the table always is. */
@@ -77,7 +84,8 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
   @Override
   public boolean equals(Object other) {
     return other instanceof IndexedFiles that
-        && named.equals(that.named)
+        && Objects.equals(named, that.named)
+        && bytes == that.bytes
         && version() == that.version()
         && metadata().id().equals(that.metadata().id())
         && planned.equals(that.planned);
@@ -85,6 +93,6 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
 
   @Override
   public int hashCode() {
-    return 31 * planned.hashCode() + named.hashCode();
+    return Objects.hash(planned, named, bytes);
   }
 }

@@ -5,6 +5,7 @@ import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -108,10 +109,12 @@ final class LateRule extends Rule<LogicalPlan> {
   private static final class Scans {
     private final Notes notes;
     private final Guards guards;
+    private final boolean joins;
 
     Scans(Notes notes, LogicalPlan query) {
       this.notes = notes;
       guards = new Guards(query);
+      joins = query.exists(Join.class::isInstance);
     }
 
     private LogicalPlan accelerated(LogicalPlan plan, Scan scan, int place) {
@@ -131,7 +134,7 @@ final class LateRule extends Rule<LogicalPlan> {
           return counted;
         }
         question.checkGains();
-        return guards.namesFiles() ? files(plan, scan, question) : rowsOrFiles(plan, scan, question);
+        return guards.namesFiles() ? files(plan, scan, question, -1) : rowsOrFiles(plan, scan, question, joins);
       } catch (Declined declined) {
         Notes.declined(note, declined.reason, declined.detail);
         return plan;
@@ -145,8 +148,9 @@ final class LateRule extends Rule<LogicalPlan> {
     return scan == null || scan.relation().getTagValue(SEEN).isDefined() ? null : scan;
   }
 
-  /** Returns a plan of few rows, or one that reads fewer files. */
-  private static LogicalPlan rowsOrFiles(LogicalPlan plan, Scan scan, Question question) throws Declined {
+  /** Returns a plan of few rows, or one that reads fewer files or whose rows are counted. */
+  private static LogicalPlan rowsOrFiles(LogicalPlan plan, Scan scan, Question question, boolean joins)
+      throws Declined {
     Declined noRows;
     try {
       return Served.rows(plan, scan, question);
@@ -157,20 +161,27 @@ final class LateRule extends Rule<LogicalPlan> {
     if (Helper.isAbsent(noRows)) {
       throw noRows;
     }
+    long bytes = question.bytes(noRows);
     try {
-      return files(plan, scan, question);
+      return files(plan, scan, question, bytes);
     } catch (Declined noFiles) {
       // Few rows that lie in all files are left for what they would take.
       Declined first = OF_COSTS.contains(noRows.reason) ? noRows : noFiles;
       Declined other = first == noRows ? noFiles : noRows;
-      throw new Declined(first.reason, first.detail + "; " + other.getMessage());
+      String detail = first.detail + "; " + other.getMessage();
+      if (!joins || bytes < 0 || bytes >= scan.bytes()) {
+        throw new Declined(first.reason, detail);
+      }
+      question.note.put("rows", noRows.rows);
+      Notes.declined(question.note, first.reason, detail + "; Spark's optimizer is told of " + noRows.rows + " rows");
+      return DeltaTableUtils.replaceFileIndex(plan, new IndexedFiles(scan.planned(), null, bytes));
     }
   }
 
   /** Returns a plan that reads fewer files. */
-  private static LogicalPlan files(LogicalPlan plan, Scan scan, Question question) throws Declined {
+  private static LogicalPlan files(LogicalPlan plan, Scan scan, Question question, long bytes) throws Declined {
     PreparedDeltaFileIndex planned = scan.planned();
-    IndexedFiles kept = new IndexedFiles(planned, question.files());
+    IndexedFiles kept = new IndexedFiles(planned, question.files(), bytes);
     int before = planned.preparedScan().files().size();
     int after = kept.listed().size();
     if (after == before) {

@@ -10,12 +10,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.delta.SnapshotDescriptor;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** What is asked about a scan: its filters in words, its table and its version. */
 final class Question {
@@ -32,6 +34,7 @@ final class Question {
   private final Words words;
   private String firstBy;
   private boolean selects;
+  private boolean asksForLess;
 
   Question(Scan scan, Map<String, Object> note) throws Declined {
     this.scan = scan;
@@ -55,6 +58,7 @@ final class Question {
       try {
         texts.add(words.of(condition));
         selects = true;
+        asksForLess = true;
       } catch (Declined notInWords) {
         // The join stands where it stood.
         continue;
@@ -65,6 +69,7 @@ final class Question {
         Words.checkCalendar(scan.first().column().dataType());
         firstBy = words.of(scan.first().column());
         selects = true;
+        asksForLess = true;
       } catch (Declined notInWords) {
         // All rows are asked for.
         firstBy = null;
@@ -124,6 +129,21 @@ final class Question {
       keepInstead(declined.instead, question);
       throw declined;
     }
+  }
+
+  /**
+   * Returns the bytes of the rows that the filters leave, by what was declined with their number: as Spark takes rows
+   * to be long, and at least their share of the files. -1 where the number is not known, or is of fewer rows.
+   */
+  long bytes(Declined declined) {
+    if (asksForLess || declined.rows < 0 || declined.allRows <= 0) {
+      return -1;
+    }
+    long width = 8;
+    for (Attribute column : CollectionConverters.asJava(scan.relation().output())) {
+      width += column.dataType().defaultSize();
+    }
+    return Math.max(width * declined.rows, (long) (scan.bytes() * ((double) declined.rows / declined.allRows)));
   }
 
   /** Keeps the files that were named in place of rows until the query asks for them. */
