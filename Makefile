@@ -117,7 +117,7 @@ mutations: $(VENV)/.test-installed java jar
 # Spark's answers to the constant questions of tests, recorded anew: review the difference before it is committed.
 verdicts: $(VENV)/.test-installed java
 	rm -rf tests/verdicts
-	TAILBIT_RECORD_VERDICTS=1 $(BIN)/pytest -q $(shell grep -lE "verdicts|replayed_spark" tests/integration/test_*.py)
+	TAILBIT_RECORD_VERDICTS=1 $(BIN)/pytest -q $(shell grep -lE "verdicts|replayed_" tests/integration/test_*.py)
 
 # The shipped command under faults, while a writer, readers and upkeep work on the same table.
 soak: SECONDS = 3600

@@ -92,6 +92,7 @@ def test_every_command_goes_on_where_each_ninth_request_fails(
     assert list(opened.indexed().values()) == ["v"]
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 @pytest.mark.parametrize("fault", variants([Fault.BUSY, Fault.DENIED], 1))
 def test_every_command_over_a_store_that_fails_from_some_request_on_ends_by_name(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tailbit
 from support.drive import Drive
+from support.replay import answer, run
 from tailbit.api import IndexedTable
 from tailbit.errors import UnknownColumnError
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
-
-pytestmark = pytest.mark.spark
 
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {"on": "n"},
@@ -23,6 +23,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "statistics of an expression": {"on": "n * 2", "kind": "column_stats"},
     "partial": {"on": "n", "only": "p = 'x'"},
 }
+CREATE = (
+    "create table {t} (n int, s string, p string) using delta partitioned by (p) tblproperties"
+    " ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true')"
+)
 CHANGES = {
     "dropped": ["alter table {t} drop column n"],
     "renamed": ["alter table {t} rename column n to m", "alter table {t} rename column p to region"],
@@ -59,33 +63,36 @@ def filled(first: int, columns: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def spark(replayed_once: tuple[Any, Path]) -> Any:
+    """A session for what is not recorded."""
+    return replayed_once[0]
+
+
+@pytest.fixture(scope="module")
+def tables(replayed_once: tuple[Any, Path]) -> dict[str, str]:
     """A table a change, with an index a kind that was built before the change; rows came before and after."""
-    paths = {}
-    for change, statements in CHANGES.items():
-        path = str(tmp_path_factory.mktemp("changed") / "t")
-
-        def run(statement: str, path: str = path) -> None:
-            spark.sql(statement.format(t=f"delta.`{path}`"))
-
-        run(
-            "create table {t} (n int, s string, p string) using delta partitioned by (p) tblproperties"
-            " ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true')"
-        )
-        run(filled(0, f"{N}, {REST}"))
+    spark, folder = replayed_once
+    paths = {change: str(folder / change) for change in CHANGES}
+    for change, path in paths.items():
+        before = [CREATE, filled(0, f"{N}, {REST}")]
+        after = [*CHANGES[change], filled(40, ROWS_AFTER[change])]
+        run(spark, *(statement.format(t=f"delta.`{path}`") for statement in before))
         for kind, definition in KINDS.items():
-            IndexedTable(open_table(path), f"{path}/{kind}").create_index("i", **definition)
-        for statement in statements:
-            run(statement)
-        run(filled(40, ROWS_AFTER[change]))
-        paths[change] = path
+            IndexedTable(open_table(path), index_of(path, kind)).create_index("i", **definition)
+        run(spark, *(statement.format(t=f"delta.`{path}`") for statement in after))
     return paths
+
+
+def index_of(path: str, kind: str) -> str:
+    """Where the index of a kind is."""
+    return f"{path} {kind}-index"
 
 
 def judged(spark: Any, path: str, questions: list[str]) -> list[int]:
     """Spark's counts, in one job."""
     counts = ", ".join(f"count_if({question})" for question in questions)
-    return list(spark.sql(f"select {counts} from delta.`{path}`").first())
+    statement = f"select {counts} from delta.`{path}`"
+    return list(answer(spark, statement, lambda: list(spark.sql(statement).first())))
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -96,7 +103,7 @@ def test_answers_over_a_changed_column_are_those_of_spark(
     path = tables[change]
     names = {"n": "m", "p": "region"} if change == "renamed" else {"n": "n", "p": "p"}
     questions = [question.format(**names) for question in QUESTIONS]
-    table = tailbit.open(path, index=f"{path}/{kind}")
+    table = tailbit.open(path, index=index_of(path, kind))
     if change == "dropped":
         with pytest.raises(UnknownColumnError):
             table.where("n = 3").count()
@@ -113,7 +120,7 @@ def test_answers_over_a_changed_column_are_those_of_spark(
         assert [other["reason"] for other in account] == [WIDENED]
     else:
         assert all("is gone" in other["reason"] for other in account)
-    Drive(path, f"{path}/{kind}", None, StreamSettings()).drain()
+    Drive(path, index_of(path, kind), None, StreamSettings()).drain()
     assert_right()
     if change == "dropped":
         with pytest.raises(UnknownColumnError):

@@ -11,7 +11,9 @@ from typing import Any
 HANG_S = 600.0
 """A wait of this many seconds is a hang. It only ends a test: no outcome depends on speed."""
 
-PAUSE_S = 0.02
+PAUSE_S, MOST_PAUSE_S = 0.02, 0.3
+"""The pause between two looks: thrice as long as a look takes, within these limits. What is awaited often
+starts a Java meanwhile, and both need the processor."""
 
 LOST_S = 30.0
 """A process that has not ended this many seconds after a signal may have missed it."""
@@ -22,12 +24,15 @@ def wait_until(what: Callable[[], Any], alive: Callable[[], str | None] = lambda
 
     `alive` says why it can never be true any more (its process has died), else None.
     """
-    deadline = time.monotonic() + HANG_S
+    began = time.monotonic()
+    deadline = began + HANG_S
     while not (found := what()):
         death = alive()
         assert death is None, death
-        assert time.monotonic() < deadline, f"waited in vain for {HANG_S:.0f} s"
-        time.sleep(PAUSE_S)
+        looked = time.monotonic()
+        assert looked < deadline, f"waited in vain for {HANG_S:.0f} s"
+        time.sleep(min(MOST_PAUSE_S, max(PAUSE_S, 3 * (looked - began))))
+        began = time.monotonic()
     return found
 
 

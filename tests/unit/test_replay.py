@@ -265,7 +265,7 @@ def test_every_record_belongs_to_a_test_module_that_asks_for_it() -> None:
     for record in records:
         [module] = (FOLDER.parent / "integration").glob(f"{record.stem}.py")
         text = module.read_text(encoding="utf-8")
-        assert "verdicts" in text or "replayed_spark" in text
+        assert "verdicts" in text or "replayed_" in text
         assert read(record)
 
 

@@ -204,6 +204,7 @@ def told(path: str) -> list[str]:
     return [line for line in said("verify", path) if line.startswith("WRONG")]
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("what", WRONG)
 def test_a_damaged_part_of_an_index_is_one_line_with_the_command_that_repairs_it(
     path: str, what: str

@@ -98,6 +98,7 @@ def running(path: str, told: list[str]) -> tuple[Drive, Callable[[], None]]:
     return drive, merger.after_batch
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("damage", [gone, flipped_pages])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_index_file_met_while_the_stream_goes_on_costs_time_and_never_ends_it(
