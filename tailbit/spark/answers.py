@@ -200,18 +200,18 @@ def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     used = _of_bitmaps(handle, request)
     answer, is_first = _first_rows(handle, request, used)
     selection = _bitmaps_alone(answer)._selection
-    sizes = None if is_first else (answer.count(), _bound(handle, request, None).count())
-    if answer.count() > request.most:
-        raise Declined("many-rows", f"{answer.count()}, more than {request.most}", rows=sizes)
-    columns = selection.schema.resolve_all(request.columns)
-    for column in columns:
-        if zoned := _zoned(column):
-            raise Declined("time-zone", zoned)
-    hits = [(hit.slice_, hit.positions) for hit in selection.hits()]
     try:
+        if answer.count() > request.most:
+            raise Declined("many-rows", f"{answer.count()}, more than {request.most}")
+        columns = selection.schema.resolve_all(request.columns)
+        for column in columns:
+            if zoned := _zoned(column):
+                raise Declined("time-zone", zoned)
+        hits = [(hit.slice_, hit.positions) for hit in selection.hits()]
         estimates = check_gain(pages_of(selection.storage, hits, columns), request)
     except Declined as declined:
-        raise Declined(declined.reason, declined.detail, rows=sizes) from declined
+        rows = None if is_first else (answer.count(), _share(handle, request, answer.count()))
+        raise Declined(declined.reason, declined.detail, rows=rows) from declined
     schema, batches = answer.stream(request.columns)
     tables = [no_rows(schema)]
     for batch in batches:
@@ -221,6 +221,13 @@ def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     head, data = _sent(pa.concat_tables(tables))
     read = {"files": len(hits), "of": len(selection.snapshot.files)}
     return {**head, **estimates, **read, "used": used, "first": is_first}, data
+
+
+def _share(handle: IndexedTable, request: Request, count: int) -> int:
+    """Return the bytes of the table's files that `count` of its rows take, all rows being of one length."""
+    every = _bound(handle, request, None)
+    size: int = pc.sum(every._selection.snapshot.files.core["size"]).as_py() or 0
+    return size * count // max(1, every.count())
 
 
 def _first_rows(handle: IndexedTable, request: Request, used: Sequence[int]) -> tuple[Answer, bool]:

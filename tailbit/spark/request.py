@@ -43,7 +43,8 @@ OF_CONDITIONS = frozenset(
 class Declined(Exception):
     """A request that is not answered: a reason that does not change between releases, and a detail.
 
-    `instead`: what the reply holds in place of what was asked. `rows`: how many there are, and in the table.
+    `instead`: what the reply holds in place of what was asked. `rows`: how many there are, and their share of
+    the bytes of the table's files.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Declined(Exception):
         """Return the fields of the reply."""
         fields: dict[str, Any] = {"declined": self.reason, "detail": self.detail}
         if self.rows is not None:
-            fields |= {"rows": self.rows[0], "of_rows": self.rows[1]}
+            fields |= {"rows": self.rows[0], "bytes": self.rows[1]}
         return fields if self.instead is None else {**fields, "instead": self.instead}
 
 

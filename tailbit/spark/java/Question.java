@@ -136,14 +136,14 @@ final class Question {
    * to be long, and at least their share of the files. -1 where the number is not known, or is of fewer rows.
    */
   long bytes(Declined declined) {
-    if (asksForLess || declined.rows < 0 || declined.allRows <= 0) {
+    if (asksForLess || declined.rows < 0) {
       return -1;
     }
     long width = 8;
     for (Attribute column : CollectionConverters.asJava(scan.relation().output())) {
       width += column.dataType().defaultSize();
     }
-    return Math.max(width * declined.rows, (long) (scan.bytes() * ((double) declined.rows / declined.allRows)));
+    return Math.max(width * declined.rows, declined.bytes);
   }
 
   /** Keeps the files that were named in place of rows until the query asks for them. */
