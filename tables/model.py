@@ -97,7 +97,8 @@ class Column:
     `unit`: ms or us if the log declares the unit of times, whatever a data file says of its numbers; else
     empty. `default`: the value in data files that lack the column, None for NULL. `aliases`: per level the
     names that mean the column in data files without field ids, if the table says so; `in_folder`: such a file
-    may lack the column because its value stands in the name of a folder, as `name=value`.
+    may lack the column because its value stands in the name of a folder, as `name=value`. `pruned`: a file
+    with none of the fields that the column has now lacks the column, whatever fields it had before.
     """
 
     name: tuple[str, ...]
@@ -115,6 +116,7 @@ class Column:
     default: Any = None
     aliases: tuple[tuple[str, ...], ...] = ()
     in_folder: bool = False
+    pruned: bool = False
 
     def is_null_in(self, path: str) -> bool:
         """Return whether the folders of a data file say that the column is NULL, whatever the file holds."""

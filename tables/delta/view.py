@@ -40,7 +40,7 @@ from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, open_data_file
-from tailbit.tables.parquet.decode import declared_type, find_field
+from tailbit.tables.parquet.decode import declared_type, find_column_in, find_field
 from tailbit.tables.parquet.file import ParquetNode, plain_type
 from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.partition_values import partition_array
@@ -210,8 +210,7 @@ def _node_of(file: DataFile, above: ParquetNode, column: Column) -> ParquetNode 
     """Return the field of a column in a file; None if the file lacks it."""
     if not column.field_ids:
         return find_field(above, column.physical[-1], None, file.path)
-    aliases = column.aliases[-1] if column.aliases else ()
-    node = find_field(above, column.physical[-1], column.field_ids[-1], file.path, aliases)
+    node = find_column_in(above, column, file.path)
     named = find_field(above, column.name[-1], None, file.path)
     if node is not named or (node is None and (column.default is not None or column.in_folder)):
         raise UsageError(

@@ -245,7 +245,7 @@ HINT = f"{LOG}/version-hint.text"
 _NUMBERED = re.compile(r"v([0-9]{1,18})(?:\.gz\.metadata\.json|\.metadata\.json(?:\.gz)?)")
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _OF_CATALOG = "it is a table of a catalog, and only the catalog knows which metadata file is the current one"
-_GIVE_FILE = "Give the path of its current metadata file ({example}) for a look at that state."
+_GIVE_FILE = "Give its name, iceberg://catalog/namespace.table, or for a state its metadata file ({example})."
 
 
 def is_metadata_file(path: str) -> bool:
@@ -338,7 +338,7 @@ class Pointer:
 
     def _named(self, hint: str) -> str | None:
         """Return the metadata file that a hint names, by its number or its name; None if there is none."""
-        if "/" in hint or hint.startswith("."):
+        if "/" in hint or hint.startswith(".") or not hint.isprintable():
             return None
         if hint.isdecimal():
             return self._numbered(int(hint))

@@ -81,6 +81,7 @@ class SchemaReader:
             field_ids=ids,
             aliases=tuple(self._names.get(id_, ()) for id_ in ids) if self._has_mapping else (),
             in_folder=self._has_mapping and above is None and number in self._identities,
+            pruned=not isinstance(field["type"], str),
         )
         column = replace(column, type=self._type(field["type"], column))
         default = field.get("initial-default")
@@ -101,6 +102,7 @@ class SchemaReader:
             nullable=required is not True,
             field_id=None,
             in_folder=False,
+            pruned=not isinstance(type_, str),
         )
         return replace(column, type=self._type(type_, column))
 

@@ -28,7 +28,15 @@ from tailbit.base.errors import DataFileError, MalformedLogError, StorageError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_scalar, in_one
 from tailbit.tables.model import NULL_FOLDER, UNKNOWN_SIZE, Column, DataType
-from tailbit.tables.parquet.decode import Decoder, constant, find_field, has_ids, has_unit, is_relabelled
+from tailbit.tables.parquet.decode import (
+    Decoder,
+    constant,
+    find_field,
+    has_ids,
+    has_unit,
+    holds,
+    is_relabelled,
+)
 from tailbit.tables.parquet.file import (
     EncryptedParquet,
     ParquetFile,
@@ -387,12 +395,12 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
             return None
         steps.append(below)
         node = below
-    return steps
+    return steps if holds(column, node, path) else None
 
 
 def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | None:
     """Return what `find_column` finds in a file; the layout caches the result."""
-    key = (column.physical, column.field_ids, column.aliases)
+    key = (column.physical, column.field_ids, column.aliases, column.pruned and column.type)
     if key not in layout.derived:
         layout.derived[key] = find_column(layout.tree, column, path)
     nodes: list[ParquetNode] | None = layout.derived[key]

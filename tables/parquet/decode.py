@@ -183,6 +183,27 @@ def find_field(
     return matches[0] if matches else None
 
 
+def holds(column: Column, node: ParquetNode, path: str) -> bool:
+    """Return whether a file's field of a column holds any of the values that the column has now.
+
+    Source: PruneColumns of Iceberg's reader.
+    """
+    kind, fields = column.type.name, column.type.fields
+    if not column.pruned or not fields or not node.children:
+        return True
+    if kind != "struct":
+        return holds(fields[-1], node.children[-1], path)
+    return any(find_column_in(node, inner, path) is not None for inner in fields)
+
+
+def find_column_in(node: ParquetNode, column: Column, path: str) -> ParquetNode | None:
+    """Return the field of a column within the field of the struct above it; None if the file lacks it."""
+    number = column.field_ids[-1] if column.field_ids else None
+    aliases = column.aliases[-1] if column.aliases else ()
+    child = find_field(node, column.physical[-1], number, path, aliases)
+    return child if child is not None and holds(column, child, path) else None
+
+
 @dataclass(frozen=True)
 class Decoder:
     """A decoder of one column of one file; `path` and `label` name file and column in errors."""
@@ -216,9 +237,7 @@ class Decoder:
     def _struct(self, stored: pa.StructArray, column: Column, node: ParquetNode) -> pa.Array:
         children, fields = [], []
         for inner in column.type.fields:
-            number = inner.field_ids[-1] if inner.field_ids else None
-            aliases = inner.aliases[-1] if inner.aliases else ()
-            child = find_field(node, inner.physical[-1], number, self.path, aliases)
+            child = find_column_in(node, inner, self.path)
             type_ = arrow_type(inner.type, inner.label)
             fields.append(pa.field(inner.name[-1], type_, inner.nullable))
             if child is None:

@@ -239,11 +239,78 @@ def bare(maker: Maker, version: int) -> None:
     Api(maker).delete((1, "k", pa.int64(), [1, 4]))
 
 
+def nested(maker: Maker, version: int) -> None:
+    """Fields within structs, lists and maps added, promoted, renamed, dropped: all that a file has."""
+    columns = "l ARRAY<STRUCT<a: INT, b: STRING>>, mp MAP<STRING, STRUCT<x: FLOAT>>, ll ARRAY<ARRAY<INT>>"
+    struct = "st STRUCT<i: STRUCT<j: DECIMAL(5, 1)>, li: ARRAY<INT>>"
+    maker.create(f"k INT, {columns}, {struct}", version)
+    maker.sql(
+        "INSERT INTO {t} VALUES (1, array(named_struct('a', 1, 'b', 'x'), NULL),"
+        " map('m', named_struct('x', 1.5F)), array(array(1), NULL),"
+        " named_struct('i', named_struct('j', 1.5), 'li', array(1, NULL))),"
+        " (2, NULL, NULL, NULL, NULL),"
+        " (3, array(), map(), array(array()), named_struct('i', NULL, 'li', array()))"
+    )
+    for change in (
+        *("ADD COLUMN l.element.c INT", "ADD COLUMN mp.value.y STRING", "ADD COLUMN st.i.n STRING"),
+        *("ALTER COLUMN l.element.a TYPE BIGINT", "ALTER COLUMN mp.value.x TYPE DOUBLE"),
+        *("ALTER COLUMN st.i.j TYPE DECIMAL(10, 1)", "ALTER COLUMN st.li.element TYPE BIGINT"),
+        *("ALTER COLUMN ll.element.element TYPE BIGINT", "RENAME COLUMN l.element.b TO bb"),
+    ):
+        maker.sql(f"ALTER TABLE {{t}} {change}")
+    big = 9_999_999_999
+    maker.sql(
+        f"INSERT INTO {{t}} VALUES (4, array(named_struct('a', {big}, 'bb', 'x', 'c', 1)),"
+        f" map('m', named_struct('x', 1.1D, 'y', 'q')), array(array({big})),"
+        f" named_struct('i', named_struct('j', 123456.5, 'n', 'n'), 'li', array({big})))"
+    )
+    maker.sql("ALTER TABLE {t} DROP COLUMN st.i.j")
+    maker.sql("ALTER TABLE {t} DROP COLUMN l.element.a")
+    maker.sql("ALTER TABLE {t} ADD COLUMN l.element.a STRING FIRST")
+    maker.sql(
+        "INSERT INTO {t} VALUES (5, array(named_struct('a', 's', 'bb', 'x', 'c', 1)), NULL, NULL,"
+        " named_struct('i', named_struct('n', 'n'), 'li', NULL))"
+    )
+
+
+def defaults(maker: Maker, version: int) -> None:
+    """Columns with default values of every type, also within a struct; one is promoted later."""
+    api = Api(maker)
+    inner = [{"id": 3, "name": "a", "required": False, "type": "int"}]
+    api.create([(1, "k", "int"), (2, "st", {"type": "struct", "fields": inner})], version)
+    maker.sql("INSERT INTO {t} VALUES (1, named_struct('a', 1)), (2, NULL)")
+    types, lit = api.iceberg.types.Types, api.iceberg.expressions.Expressions.lit
+    given = {
+        "i": (types.IntegerType.get(), 7),
+        "s": (types.StringType.get(), "given"),
+        "p": (types.DecimalType.of(9, 2), "1.25"),
+        "day": (types.DateType.get(), "2021-02-03"),
+        "tz": (types.TimestampType.withZone(), "2021-02-03T04:05:06+00:00"),
+        "tn": (types.TimestampType.withoutZone(), "2021-02-03T04:05:06.5"),
+        "f": (types.FloatType.get(), 1.5),
+        "b": (types.BooleanType.get(), True),
+        "u": (types.UUIDType.get(), str(of_number(5))),
+    }
+    update = api.catalog.loadTable(api.name).updateSchema()
+    for name, (type_, value) in given.items():
+        update = update.addColumn(name, type_, lit(value).to(type_))
+    update.addColumn("st", "z", given["s"][0], "", lit("within")).commit()
+    maker.sql("REFRESH TABLE {t}")
+    nulls = ", ".join(["NULL"] * (len(given) - 2))
+    maker.sql(f"INSERT INTO {{t}} VALUES (3, named_struct('a', 3, 'z', NULL), 1, 's', {nulls})")
+    api.catalog.loadTable(api.name).updateSchema().updateColumn("i", types.LongType.get()).commit()
+    maker.sql("REFRESH TABLE {t}")
+    maker.sql("DELETE FROM {t} WHERE k = 2")
+    maker.sql("INSERT INTO {t} (k) VALUES (4)")
+
+
 SHAPES = {
     **{f"uuids_v{n}": (uuids, n) for n in (1, 2, 3)},
     **{f"keys_v{n}": (keys, n) for n in (2, 3)},
     "specs": (specs, 2),
     "within": (within, 2),
     "paths": (paths, 2),
+    "nested": (nested, 2),
+    "defaults": (defaults, 3),
     "bare": (bare, 1),
 }

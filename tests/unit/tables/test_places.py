@@ -54,7 +54,7 @@ PLACES = {
     "notes": ("it has no _delta_log and no .hoodie", "_delta_log or .hoodie"),
     "empty": ("the folder is empty", "_delta_log or .hoodie"),
     "": ("it holds tables: flights", "flights"),
-    "berg": ("it is a table of a catalog", "Give the path of its current metadata file"),
+    "berg": ("it is a table of a catalog", "Give its name, iceberg://catalog/namespace.table"),
     "link": ("it is a link to {lake}/gone, which does not exist", "_delta_log or .hoodie"),
     "fligths": ("there is no such folder", "Did you mean flights?"),
     "no/such/folder": ("there is no such folder", "_delta_log or .hoodie"),

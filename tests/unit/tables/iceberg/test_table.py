@@ -99,7 +99,7 @@ def keys(path: str, **version: Any) -> list[int]:
 
 
 @pytest.mark.supports_iceberg("Tables", "tables of a Hadoop catalog, by their folder", "exact")
-@pytest.mark.parametrize("hint", ["1", "0", "7", "no number", "", None])
+@pytest.mark.parametrize("hint", ["1", "0", "7", "no number", "", "\x00", None])
 def test_a_hint_that_lags_or_errs_leads_to_the_newest_metadata(berg: Berg, hint: str | None) -> None:
     file = Path(berg.path, "metadata/version-hint.text")
     file.unlink() if hint is None else file.write_text(hint)
