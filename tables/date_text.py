@@ -55,6 +55,12 @@ def date_texts(values: pa.Array) -> list[str | None]:
     return [_padded(t) + end if ok else None for t, ok in zip(texts, valid, strict=True)]
 
 
+def text_since_1970(number: int, days: bool) -> str:
+    """Format a number of days since 1970 as a date, or of microseconds as a time."""
+    text = str(np.datetime64(number + (number == _LEAST), "D" if days else "us"))
+    return _padded(f"{text[:-1]}2" if number == _LEAST else text)
+
+
 def _padded(text: str) -> str:
     """Return a date or time from numpy with at least four digits of the year.
 

@@ -43,9 +43,11 @@ from tailbit.index.values.literals import (
     TIMES,
     TIMESTAMP,
     WHOLE,
+    Constants,
     Literal,
     NotRead,
     Unsupported,
+    array_of_type,
     decimal_type,
     instead_of_numbers,
     mismatch,
@@ -83,9 +85,8 @@ class Builder:
 
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
         try:
-            result = casts.cast(value, to, self.zone)
-            folded = value.folded or to == STRING
-            return replace(result, late=value.late, of_columns=value.of_columns, folded=folded)
+            (result,) = casts.cast_all(Constants(value.type, [value.value]), to, self.zone)
+            return Literal(to, result, False, value.late, value.of_columns, value.folded or to == STRING)
         except Unsupported:
             raise
         except (ValueError, OverflowError):
@@ -106,7 +107,7 @@ class Builder:
         """Build a comparison of two expressions, cast to the type in which Spark compares them."""
         if op == "<>":
             return self.negate(self.compare("=", lhs, rhs))
-        if isinstance(lhs, Literal) and is_rounded(rhs.type, MIRRORED[op], lhs):
+        if isinstance(lhs, Literal) and lhs.value is not None:
             lhs, op, rhs = rhs, MIRRORED[op], lhs
         if isinstance(rhs, Literal) and is_rounded(lhs.type, op, rhs):
             whole = rounded(op, rhs)
@@ -127,9 +128,7 @@ class Builder:
 
     def _compared(self, op: str, lhs: Expression, rhs: Expression) -> Expression:
         """Build a comparison of two expressions of one type; a cast time is compared uncast."""
-        turned = isinstance(lhs, Literal)
-        value, constant = (rhs, lhs) if turned else (lhs, rhs)
-        uncast_terms = uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
+        uncast_terms = uncast(op, lhs, rhs, self.zone)
         if uncast_terms is None:
             return call(op, [lhs, rhs], BOOLEAN)
         comparisons = [self._compared(*term) for term in uncast_terms]
@@ -137,27 +136,27 @@ class Builder:
             return self.connect("and", comparisons)
         return null_as_cast(op, comparisons[0], call(op, [lhs, rhs], BOOLEAN))
 
-    def one_of(self, value: Expression, listed: Sequence[Expression]) -> Expression:
-        """Build IN of a list, all values cast to one type."""
-        common = membership_type([value.type, *(item.type for item in listed)])
-        if common is None:
-            raise NotRead(not_of_one_type(value.type.sql, [item.type for item in listed]))
+    def one_of(self, value: Expression, listed: Sequence[Constants]) -> Expression:
+        """Build IN of a list of constants, all values cast to one type."""
+        common = _type_of_list(value.type, [constants.type for constants in listed])
         if common.name == "void":
             return Literal(BOOLEAN, None)
-        _check_common(common)
-        value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
-        if all(isinstance(item, Literal) for item in items):
-            constants = [item for item in items if isinstance(item, Literal) and item.value is not None]
-            if (
-                common.name in TIMES
-                and len(constants) == len(items)
-                and len({k.value for k in constants}) == 1
-            ):
-                return self._compared("=", value, constants[0])
-            if constants:
-                return call("in", [value, *constants], BOOLEAN, (len(constants) < len(items),))
+        value = self.cast(value, common)
+        values = [value for constants in listed for value in casts.cast_all(constants, common, self.zone)]
+        present = tuple(value for value in values if value is not None)
+        if common.name in TIMES and len(present) == len(values) and len(set(present)) == 1:
+            return self._compared("=", value, Literal(common, present[0]))
+        if not present:
             # Spark turns the list into a comparison after folding the constants around it.
             return call("=", [value, Literal(common, None, late=True)], BOOLEAN)
+        folded, of_columns = any(same.folded for same in listed), any(same.of_columns for same in listed)
+        constants = Literal(array_of_type(common), present, of_columns=of_columns, folded=folded)  # type: ignore[arg-type]
+        return call("in", [value, constants], BOOLEAN, (len(present) < len(values),))
+
+    def equals_any(self, value: Expression, listed: Sequence[Expression]) -> Expression:
+        """Build IN of a list that has other items than constants."""
+        common = _type_of_list(value.type, [item.type for item in listed])
+        value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
         return call("or", [call("=", [value, item], BOOLEAN) for item in items], BOOLEAN)
 
     def negate(self, value: Expression) -> Expression:
@@ -311,6 +310,15 @@ class Builder:
 def _depends_on_zone(from_: DataType, to: DataType) -> bool:
     kinds = {from_.name, to.name}
     return "timestamp" in kinds and bool(kinds & {"date", "timestamp_ntz", "string"})
+
+
+def _type_of_list(type_: DataType, listed: Sequence[DataType]) -> DataType:
+    """Return the type in which a value and the items of a list are compared."""
+    common = membership_type([type_, *listed])
+    if common is None:
+        raise NotRead(not_of_one_type(type_.sql, listed))
+    _check_common(common)
+    return common
 
 
 def _check_common(type_: DataType) -> None:

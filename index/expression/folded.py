@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -129,7 +128,9 @@ def _operands(ops: Sequence[str], value: Expression) -> list[Expression]:
 
 def referred(value: Expression) -> Expression:
     """Return an expression that Spark takes for a computed one: a constant no longer counts as written."""
-    return replace(value, written=False) if isinstance(value, Literal) else value
+    if not isinstance(value, Literal) or not value.written:
+        return value
+    return Literal(value.type, value.value, False, value.late, value.of_columns, value.folded)
 
 
 def asked_twice(value: Expression) -> Expression:

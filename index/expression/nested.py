@@ -25,6 +25,7 @@ from tailbit.index.values.literals import (
     WHOLE,
     Literal,
     NotRead,
+    array_of_type,
     mismatch,
     range_of,
 )
@@ -37,11 +38,6 @@ _COMPARED = (*NUMERIC, *TIMES, BOOLEAN.name, STRING.name, BINARY.name)
 _ACCESS_HINT = "Elements are asked of arrays, as tags[0], keys of maps, as m['k'], fields of structs, as s.a."
 _VARIABLE = "\N{GREEK SMALL LETTER LAMDA}"
 """First part of the path of an element's column; no column of a table has it."""
-
-
-def array_of_type(element: DataType) -> DataType:
-    """Return the array type of an element type."""
-    return DataType("array", fields=(Column(("element",), ("element",), element),))
 
 
 def variable(name: str, level: int, type_: DataType) -> Ref:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tailbit.base.lazy import lazy
 from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in
 from tailbit.index.values.literals import STRING, WHOLE, Literal
-from tailbit.tables.date_text import date_texts
+from tailbit.tables.date_text import text_since_1970
 
 if TYPE_CHECKING:
     from tailbit.index.functions import json_paths
@@ -15,6 +15,7 @@ else:
     json_paths = lazy("tailbit.index.functions.json_paths")
 
 _INFIX = frozenset("+ - * / % div & | ^ = <> < <= > >= <=> like rlike and or".split())
+_CONNECTIVES = frozenset(("and", "or"))
 _LONGEST = 400
 
 
@@ -30,23 +31,28 @@ def _shown(e: Expression, texts: dict[int, str]) -> str:
     if isinstance(e, Literal):
         return _constant(e)
     if id(e) not in texts:
-        text = _written_call(e, [_shown(arg, texts) for arg in e.args])
+        inner = e.args[0] if e.name == "not" else None
+        name, call = ("<>", inner) if isinstance(inner, Call) and inner.name == "=" else (e.name, e)
+        args = call.args[:1] if name == "in" else call.args
+        text = _written_call(name, call, [_shown(arg, texts) for arg in args])
         texts[id(e)] = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
     return texts[id(e)]
 
 
-def _written_call(e: Call, args: list[str]) -> str:
-    if e.name in _INFIX:
-        nested = [f"({a})" if _is_infix(arg) else a for a, arg in zip(args, e.args, strict=True)]
-        return f" {e.name.upper()} ".join(nested)
+def _written_call(name: str, e: Call, args: list[str]) -> str:
+    if name in _INFIX:
+        binding = _CONNECTIVES if name in _CONNECTIVES else _INFIX
+        nested = [f"({a})" if _is_infix(arg, binding) else a for a, arg in zip(args, e.args, strict=True)]
+        return f" {name.upper()} ".join(nested)
     if e.name in ("cast", "try_cast"):
         return f"{e.name.upper()}({args[0]} AS {e.type.sql})"
     if e.name == "not":
         return f"NOT ({args[0]})"
     if e.name == "is null":
-        return f"({args[0]}) IS NULL"
+        return f"{args[0]} IS NULL" if isinstance(e.args[0], Ref) else f"({args[0]}) IS NULL"
     if e.name == "in":
-        return f"{args[0]} IN ({', '.join(args[1:] + ['NULL'] * bool(e.setting[0]))})"
+        assert isinstance(e.args[1], Literal)
+        return f"{args[0]} IN ({', '.join([*_items(e.args[1]), *['NULL'] * bool(e.setting[0])])})"
     if e.name == "case":
         pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
         return f"CASE {' '.join(f'WHEN {a} THEN {b}' for a, b in pairs)} ELSE {args[-1]} END"
@@ -82,8 +88,20 @@ def _field_name(e: Call) -> str:
     return struct.fields[int(e.setting[0])].name[-1]
 
 
-def _is_infix(e: Expression) -> bool:
-    return isinstance(e, Call) and e.name in _INFIX
+def _items(listed: Literal) -> list[str]:
+    """Return the first constants of a list, and dots if it has more."""
+    assert isinstance(listed.value, tuple)
+    type_, values = listed.type.fields[0].type, listed.value
+    first = [_constant(Literal(type_, value)) for value in values[:_ITEMS]]
+    return [*first, *["..."] * (len(values) > _ITEMS)]
+
+
+def _is_infix(e: Expression, binding: frozenset[str]) -> bool:
+    return isinstance(e, Call) and e.name in binding
+
+
+_ITEMS = 8
+"""Number of a list's constants that are shown."""
 
 
 _SHOWN = 40
@@ -100,7 +118,7 @@ def _written(literal: Literal) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, tuple):
-        return f"array({', '.join(_constant(Literal(literal.type.fields[0].type, item)) for item in value)})"
+        return f"array({', '.join(_items(literal))})"
     if isinstance(value, bytes):
         return (
             "'" + value.decode(errors="replace").replace("'", "''") + "'" if name == "string" else repr(value)
@@ -113,6 +131,5 @@ def _written(literal: Literal) -> str:
         return f"{'-' * (value < 0)}{digits[:point]}{'.' * bool(literal.type.scale)}{digits[point:]}"
     if name in WHOLE or name in ("float", "double"):
         return str(value)
-    from tailbit.index.functions.vectors import from_canonical
-
-    return f"{name} '{date_texts(from_canonical([value], literal.type))[0]}'"
+    text = text_since_1970(int(value), name == "date")
+    return f"{name} '{text}{'Z' * (name == 'timestamp')}'"

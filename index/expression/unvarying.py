@@ -56,7 +56,8 @@ def is_unvarying(e: Expression, *, may_raise: bool = False) -> bool:
         return _is_plain(e.column)
     if isinstance(e, Literal):
         return _is_spelled(e)
-    if not all(is_unvarying(arg, may_raise=may_raise) for arg in e.args):
+    args = e.args[:1] if e.name == "in" else e.args
+    if not all(is_unvarying(arg, may_raise=may_raise) for arg in args):
         return False
     if e.name in _CHECKED:
         return may_raise or _range(e) is not None
@@ -83,7 +84,8 @@ def _is_spelled(literal: Literal) -> bool:
 
     A number may be computed: the functions of numbers that fold to one agree.
     """
-    return literal.type.name in (*WHOLE, "double", "boolean", "void") or not literal.folded
+    type_ = literal.type.fields[0].type if literal.type.fields else literal.type
+    return type_.name in (*WHOLE, "double", "boolean", "void") or not literal.folded
 
 
 _CHECKED = ("+", "-", "*", "/", "%", "div", "pmod", "negative", "abs", "floor", "ceil")
@@ -111,8 +113,14 @@ def _is_fixed_slice(e: Call, _: bool) -> bool:
     return all(isinstance(number, int) and number >= 0 for number in numbers)
 
 
+def _is_spelled_list(e: Call, _: bool) -> bool:
+    """Return whether the constants of IN are what stands in the text."""
+    return isinstance(e.args[1], Literal) and _is_spelled(e.args[1])
+
+
 _BY_ARGUMENTS: Mapping[str, Callable[[Call, bool], bool]] = {
     "cast": _cast,
+    "in": _is_spelled_list,
     "hash": _hash,
     **dict.fromkeys(("substring", "left", "right"), _is_fixed_slice),
 }

@@ -226,11 +226,11 @@ def is_nan(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute `x IN (constants)` of one type: all arguments but the first are constants other than NULL.
+    """Compute `x IN (constants)` of one type: the second argument is the array of those other than NULL.
 
     The setting of the call says whether the list contains NULL.
     """
-    constants = pc.unique(pa.concat_arrays([ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
+    constants = pc.unique(ordered(args[1].flatten(), call.args[0].type))
     values = ordered(args[0], call.args[0].type)
     listed = pc.is_in(values, value_set=constants)
     null = pc.is_null(values)

@@ -39,22 +39,32 @@ class Call:
     call whose IS NULL Spark evaluates in place of this call's, where that one may raise.
     """
 
-    name: str = field(compare=False)
-    args: tuple[Expression, ...] = field(compare=False)
-    type: DataType = field(compare=False)
-    setting: tuple[str | int, ...] = field(default=(), compare=False)
-    null_as: Call | None = field(default=None, compare=False, repr=False)
-    key: str = field(init=False)
-    depth: int = field(init=False, compare=False)
-    columns: tuple[Column, ...] = field(init=False, compare=False, repr=False)
+    name: str
+    args: tuple[Expression, ...]
+    type: DataType
+    setting: tuple[str | int, ...] = ()
+    null_as: Call | None = field(default=None, repr=False)
+    depth: int = field(init=False)
+    columns: tuple[Column, ...] = field(init=False, repr=False)
+    _key: list[str] = field(init=False, default_factory=list, repr=False)
+
+    @property
+    def key(self) -> str:
+        """Return the key, made when it is first asked for: that of a long list takes a while."""
+        if not self._key:
+            inner = ", ".join(key_of(arg) for arg in self.args)
+            self._key.append(_short(f"{self.name}{list(self.setting)}({inner}):{spelled(self.type)}"))
+        return self._key[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def __post_init__(self) -> None:
-        inner = ", ".join(key_of(arg) for arg in self.args)
         depths = [arg.depth for arg in self.args if isinstance(arg, Call)]
         object.__setattr__(self, "depth", 1 + max(depths, default=0))
-        object.__setattr__(
-            self, "key", _short(f"{self.name}{list(self.setting)}({inner}):{spelled(self.type)}")
-        )
         read = {column.id: column for arg in self.args for column in columns_in(arg)}
         if self.name in LAMBDAS:
             read.pop(str(self.setting[0]), None)

@@ -39,7 +39,7 @@ from tailbit.index.predicate.images import MOST_VALUES, Image, few_values, image
 from tailbit.index.predicate.monotonic import NotRising
 from tailbit.index.predicate.rising import over_term, truth_of
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of, any_of, columns_of
-from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, ValueSet
+from tailbit.index.predicate.value_sets import EVERYTHING, NOTHING, NULL, ValueSet
 from tailbit.index.values.literals import BOOLEAN
 from tailbit.tables.model import Column
 
@@ -186,7 +186,7 @@ class _Implication:
         if sure == maybe:
             return Implied(possible, possible)
         certain = None if sure == NOTHING else Leaf(self.term, sure, sure.inverse(), leaf.text)
-        return None if certain is None and maybe == _ALL else Implied(certain, possible)
+        return None if certain is None and maybe == EVERYTHING else Implied(certain, possible)
 
     def _pinned(self, leaves: Sequence[Leaf]) -> Leaf | None:
         return pinned(leaves, self.term, raising_is_any=self.stored)
@@ -195,9 +195,6 @@ class _Implication:
         if not self.by_ranges:
             raise NotRising
         return _of_truth(self.term, arguments) if self.term.type == BOOLEAN else image(self.term, arguments)
-
-
-_ALL = VALUES.union(NULL)
 
 
 def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
@@ -222,7 +219,7 @@ def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
 
 def _has_value(values: ValueSet, column: Column) -> bool:
     """Return whether a column may hold a value of a set."""
-    return few_values(values, column.type, 0) != []
+    return values != NOTHING if column.type.fields else few_values(values, column.type, 0) != []
 
 
 @dataclass(frozen=True, slots=True)

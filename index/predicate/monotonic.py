@@ -43,7 +43,7 @@ from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.ordered import first_reached, float_at, ordered_int
 from tailbit.index.predicate.value_sets import Interval, Span, beyond_prefix
 from tailbit.index.values.casts import rising_cast
-from tailbit.index.values.literals import MAX_DIGITS, NUMERIC, TIMES, WHOLE, Literal, range_of
+from tailbit.index.values.literals import DATE, DIGITS, MAX_DIGITS, NUMERIC, TIMES, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.zones import fixed_offset
@@ -94,7 +94,20 @@ def argument(call: Call) -> Expression:
     return step(call, 0)[1]
 
 
-def ends(e: Expression, y: Number) -> tuple[End, End]:
+def least_compared(e: Expression, y: Number) -> Number:
+    """Return `least` of what is compared: also of a day that Spark casts to the time at which it begins.
+
+    The cast raises for days too far away, but Spark removes it from a comparison where it can.
+    """
+    if isinstance(e, Call) and e.name == "cast" and isinstance(e.args[0], Ref) and e.args[0].type == DATE:
+        return _uncast(e, y)
+    return least(e, y)
+
+
+Least = Callable[[Expression, Number], Number]
+
+
+def ends(e: Expression, y: Number, least: Least = least) -> tuple[End, End]:
     """Return the least arguments for which a function is `y` or more, and for which it is more than `y`."""
     if isinstance(y, float) and not math.isfinite(y):
         raise NotRising
@@ -123,16 +136,36 @@ def _year(call: Call, y: Number) -> tuple[Number, Expression]:
     return int(days_from(year, np.array(1), np.array(1))), call.args[0]
 
 
+def is_unchanged(from_: DataType, to: DataType) -> bool:
+    """Return whether a cast leaves canonical values as they are."""
+    if from_.name in WHOLE and to.name in WHOLE:
+        return DIGITS[from_.name] <= DIGITS[to.name]
+    return from_ == to or (from_.name, to.name) in (("float", "double"), ("string", "binary"))
+
+
+_INSTANTS = ("timestamp", "timestamp_ntz")
+
+
 def _cast(call: Call, y: Number) -> tuple[Number, Expression]:
     """Invert a cast that cannot raise."""
+    (operand,) = call.args
+    if operand.type == DATE:
+        raise NotRising
+    return _uncast(call, y), operand
+
+
+def _uncast(call: Call, y: Number) -> Number:
+    """Return the least value that a cast makes `y` or more, if the cast keeps the order of all values."""
     from_, to = call.args[0].type, call.type
-    convert = None if from_.name == "date" else rising_cast(from_, to, str(call.setting[0]))
-    if convert is None or (to.name in ("timestamp", "timestamp_ntz") and convert(0) != 0):
+    if is_unchanged(from_, to):
+        return y
+    convert = rising_cast(from_, to, str(call.setting[0]))
+    if convert is None or (from_.name in _INSTANTS and to.name in _INSTANTS and convert(0) != 0):
         raise NotRising
     low, high = map(int, domain_of(from_))
     if to.name in (*WHOLE, "decimal") and max(-convert(low), convert(high)) > domain_of(to)[1]:
         raise NotRising
-    return first_reached(lambda x: convert(x) >= y, low, high), call.args[0]
+    return first_reached(lambda x: convert(x) >= y, low, high)
 
 
 def _rounded(y: int, unit: int) -> int:

@@ -30,6 +30,7 @@ from tailbit.index.ordered import Value
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, TruthValue, TruthValues
 from tailbit.index.predicate.tree import (
     COMPARED,
+    Constant,
     Leaf,
     Node,
     Truth,
@@ -40,11 +41,10 @@ from tailbit.index.predicate.tree import (
     texts_from,
     texts_like,
 )
-from tailbit.index.predicate.value_sets import NULL, VALUES, Interval, ValueSet
+from tailbit.index.predicate.value_sets import EVERYTHING, NOTHING, NULL, VALUES, Interval, ValueSet
 from tailbit.index.values.coercion import MIRRORED
-from tailbit.index.values.literals import BOOLEAN, DATE, DOUBLE, FLOAT, Literal
+from tailbit.index.values.literals import BOOLEAN, DATE, Literal
 from tailbit.tables import compute as pc
-from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
@@ -60,37 +60,37 @@ else:
 def node_of(expression: Expression) -> Node:
     """Return a boolean expression as a condition: a leaf on a column's values if possible, else computed.
 
-    AND, OR and NOT are split where an operand is a leaf. Values for which the expression raises are also
+    AND and NOT are split, and OR where an operand is a leaf. Values for which the expression raises are also
     computed, so that reading such a row raises the error.
     """
-    columns, computed = columns_in(expression), Computed(expression, show(expression))
-    if len(columns) != 1:
-        return _split(expression) or computed
-    truths = _Truths(columns[0])
+    if isinstance(expression, Literal):
+        return Constant(None if expression.value is None else bool(expression.value))
+    text = show(expression)
     try:
-        leaf = leaf_of(columns[0], truths.of(expression), computed.text)
+        truths = _Truths(expression)
+        leaf = leaf_of(truths.column, truths.of(expression), text)
     except monotonic.NotRising:
-        return _split(expression) or computed
-    if truths.raising == ValueSet():
+        return _split(expression) or Computed(expression, text)
+    if truths.raising == NOTHING:
         return leaf
-    raising = leaf_of(columns[0], (truths.raising, truths.raising.others()), f"{computed.text} raises")
-    return any_of([leaf, all_of([raising, computed])])
+    raising = leaf_of(truths.column, (truths.raising, truths.raising.others()), f"{text} raises")
+    return any_of([leaf, all_of([raising, Computed(expression, text)])])
 
 
 def _split(expression: Expression) -> Node | None:
-    """Return AND, OR or NOT as the node of its operands if one of these is a leaf; else None."""
+    """Return AND, NOT and some OR as the node of their operands; None for other expressions."""
     if not isinstance(expression, Call) or expression.name not in _CONNECTED:
         return None
     nodes = [node_of(operand) for operand in expression.args]
-    has_leaf = any(isinstance(node, Leaf) for node in nodes)
-    return _CONNECTED[expression.name](nodes) if has_leaf else None
+    if expression.name == "or" and not any(isinstance(node, Leaf) for node in nodes):
+        return None
+    return _CONNECTED[expression.name](nodes)
 
 
 def truth_of(condition: Expression) -> Truth | None:
     """Return the values of its only column where a condition is TRUE and FALSE; None if these are no sets."""
-    columns = columns_in(condition)
     try:
-        return _Truths(columns[0]).of(condition) if len(columns) == 1 else None
+        return _Truths(condition).of(condition)
     except monotonic.NotRising:
         return None
 
@@ -98,8 +98,11 @@ def truth_of(condition: Expression) -> Truth | None:
 class _Truths:
     """Truth of the parts of a condition on one column, each computed once."""
 
-    def __init__(self, column: Column) -> None:
-        self.column, self.textual = column, column.type.name == "string"
+    def __init__(self, condition: Expression) -> None:
+        columns = columns_in(condition)
+        if len(columns) != 1:
+            raise monotonic.NotRising
+        self.column, self.textual = columns[0], columns[0].type.name == "string"
         self.memo: dict[int, Truth] = {}
         self.raising = ValueSet()
 
@@ -107,6 +110,9 @@ class _Truths:
         """Return the cached truth of a part, or raise monotonic.NotRising."""
         if isinstance(e, Ref) and e.type == BOOLEAN:
             return ValueSet.points([True]), ValueSet.points([False])
+        if isinstance(e, Literal) and e.type == BOOLEAN:
+            holds = NOTHING if e.value is None else EVERYTHING
+            return (holds, NOTHING) if e.value is not False else (NOTHING, holds)
         if not isinstance(e, Call):
             raise monotonic.NotRising
         if id(e) not in self.memo:
@@ -117,7 +123,7 @@ class _Truths:
         if e.name in _COMPARED:
             return self._compared(e.name, *e.args)
         if e.name == "in":
-            true = self._one_of(*e.args)
+            true = self._one_of(e.args[0], e.args[1])
             return true, ValueSet() if e.setting[0] else true.others()
         if e.name in ("and", "or"):
             truths = [self.of(arg) for arg in e.args]
@@ -129,7 +135,7 @@ class _Truths:
             true, false = self.of(e.args[0])
             return false, true
         if e.name == "is null":
-            if not isinstance(e.args[0], Ref) or e.args[0].type.fields:
+            if not isinstance(e.args[0], Ref):
                 self._ends(e.args[0], b"" if self.textual else 0)
             return NULL, VALUES
         if e.name in ("like", "startswith") and isinstance(e.args[0], Ref):
@@ -137,22 +143,24 @@ class _Truths:
             return true, true.others()
         raise monotonic.NotRising
 
-    def _one_of(self, value: Expression, *listed: Expression) -> ValueSet:
-        values = [compared for item in listed if (compared := _compared_with(value, item)) is not None]
-        if len(values) == len(listed):
-            return ValueSet.points(values)
-        return ValueSet.union_of([self._compared("=", value, item)[0] for item in listed])
+    def _one_of(self, value: Expression, listed: Expression) -> ValueSet:
+        assert isinstance(listed, Literal)
+        assert isinstance(listed.value, tuple)
+        if isinstance(_unchanged(value), Ref):
+            return ValueSet.points(listed.value)
+        type_ = listed.type.fields[0].type
+        equal = [self._compared("=", value, Literal(type_, constant))[0] for constant in listed.value]
+        return ValueSet.union_of(equal)
 
     def _compared(self, op: str, lhs: Expression, rhs: Expression) -> Truth:
         if isinstance(lhs, Literal):
             lhs, op, rhs = rhs, MIRRORED[op], lhs
         if not isinstance(rhs, Literal):
             raise monotonic.NotRising
-        constant = _compared_with(lhs, rhs)
-        if constant is not None:
-            true = ValueSet.of([COMPARED[op](constant, constant, True)])
+        if isinstance(_unchanged(lhs), Ref) and rhs.value is not None:
+            true = ValueSet((COMPARED[op](rhs.value, rhs.value, True),))
             return true, true.inverse() if op == "<=>" else true.others()
-        low, high = self._ends(lhs, rhs.value)
+        low, high = self._ends(lhs, rhs.value, monotonic.least_compared)
         edges = monotonic.edge_days(lhs)
         sides = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
         true = self._between(*(sides | {">": (high, None), ">=": (low, None)})[op])
@@ -178,12 +186,14 @@ class _Truths:
         now_true, now_false = (ValueSet.union_of(pair) for pair in zip(inner, edges, strict=True))
         return now_true, now_false
 
-    def _ends(self, e: Expression, y: Value | None) -> tuple[monotonic.End, monotonic.End]:
+    def _ends(
+        self, e: Expression, y: Value | None, least: monotonic.Least = monotonic.least
+    ) -> tuple[monotonic.End, monotonic.End]:
         if self.textual and isinstance(y, bytes):
             return monotonic.prefix_ends(monotonic.prefix_length(e), y)
         if not self.textual and isinstance(y, (int, float)):
             monotonic.domain_of(self.column.type)
-            return monotonic.ends(e, y)
+            return monotonic.ends(e, y, least)
         raise monotonic.NotRising
 
     def _between(self, low: monotonic.End | None, high: monotonic.End | None) -> ValueSet:
@@ -199,14 +209,14 @@ class _Truths:
         return VALUES if low is None and high is None else ValueSet.of([_interval(low, high)])
 
 
-def _compared_with(value: Expression, constant: Expression) -> Value | None:
-    """Return the constant if the plain column is compared with it in the column's own type; else None."""
-    if isinstance(value, Call) and value.name == "cast" and value.type == DOUBLE:
-        value = value.args[0] if value.args[0].type == FLOAT else value
-    if not isinstance(value, Ref) or not isinstance(constant, Literal):
-        return None
-    plain = value.type == constant.type or (value.type, constant.type) == (FLOAT, DOUBLE)
-    return constant.value if plain else None
+def _unchanged(value: Expression) -> Expression:
+    """Return the operand of casts that leave values as they are."""
+    while isinstance(value, Call) and value.name == "cast":
+        (inner,) = value.args
+        if not monotonic.is_unchanged(inner.type, value.type):
+            return value
+        value = inner
+    return value
 
 
 def _beginning_with(e: Call) -> ValueSet:
@@ -235,6 +245,8 @@ def _at_days(days: Longs) -> ValueSet:
 def _interval(low: monotonic.End | None, high: monotonic.End | None) -> Interval:
     from_, behind = low or (None, True)
     to, closed = high or (None, False)
+    if isinstance(from_, int) and (behind, to, closed) == (False, from_ + 1, False):
+        return Interval(from_, True, from_, True)
     return Interval(from_, not behind, to, closed)
 
 

@@ -22,9 +22,8 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.computed import Computed
-from tailbit.index.predicate.value_sets import NULL, VALUES, Interval, ValueSet, beyond_prefix
+from tailbit.index.predicate.value_sets import VALUES, Interval, ValueSet, beyond_prefix
 from tailbit.tables.model import Column
-from tailbit.tables.schema import presence_of
 
 if TYPE_CHECKING:
     from tailbit.index.functions import patterns
@@ -318,16 +317,6 @@ def leaf_of(column: Column, truth: Truth, text: str) -> Leaf | Constant:
     true, false = truth
     empty = ValueSet()
     return Constant(None) if true == empty == false else Leaf(column, true, false, text)
-
-
-def leaf_of_truth(column: Column) -> Leaf:
-    """Return a boolean column as a condition."""
-    return Leaf(column, ValueSet.points([True]), ValueSet.points([False]), column.label)
-
-
-def leaf_of_null(column: Column) -> Leaf:
-    """Return IS NULL of a column."""
-    return Leaf(presence_of(column), NULL, NULL.inverse(), f"{column.label} IS NULL")
 
 
 def texts_like(pattern: str, escape: str) -> ValueSet | None:

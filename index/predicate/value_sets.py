@@ -184,6 +184,7 @@ def _end(span: Span) -> Cut:
 
 
 NOTHING = ValueSet()
+EVERYTHING = NOTHING.inverse()
 VALUES = ValueSet(complement=True)
 """Every value but NULL."""
 NULL = ValueSet(nulls=True)

@@ -10,22 +10,28 @@ from tailbit.base.lazy import lazy
 from tailbit.index.expression.build import BARE, Builder
 from tailbit.index.expression.folded import asked_twice, is_null, is_null_alone
 from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
+from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader, bare
 from tailbit.index.sql.syntax.tokens import TYPED
-from tailbit.index.sql.syntax.tree import Tree, first_of, second_of
+from tailbit.index.sql.syntax.tree import Alike, Listed, Tree, first_of, second_of
+from tailbit.index.values.casts import cast_all
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import (
     BOOLEAN,
     INTEGER,
     LONG,
+    NUMERIC,
     STRING,
     VOID,
     WHOLE,
+    Constants,
     Literal,
     NotRead,
     SparkRaises,
+    alike,
     mismatch,
+    numbers,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +54,7 @@ class ExpressionReader:
         self.operands = operands
         self.builder = Builder(zone, now)
         self.intervals = IntervalReader(operands, self.builder, self._arg)
+        self.lists = ConstantLists(operands, self._arg)
         self.pieces = PieceReader(self.builder, self._arg)
         self.nested = NestedReader(operands, self.builder, self.read)
         self.kinds: dict[str, Callable[[Tree], Expression]] = {
@@ -150,7 +157,7 @@ class ExpressionReader:
                 reason = mismatch("NULL is not a condition of CASE", "UNEXPECTED_INPUT_TYPE")
                 self.operands.refuse(reason, when, "Write CAST(NULL AS BOOLEAN).")
             if subject is not None:
-                condition = self._compare("=", subject, condition, when)
+                condition = self._compare("=", subject, condition)
             pairs.append((condition, self._arg(then)))
         return self.builder.case(pairs, Literal(VOID, None) if e.second is None else self._arg(e.second))
 
@@ -164,22 +171,29 @@ class ExpressionReader:
 
     def _in(self, e: Tree) -> Expression:
         subject = self._arg(first_of(e))
+        assert isinstance(e.items, Listed)
+        constants = self.lists.constants(e.items)
+        if constants is not None:
+            return self.builder.one_of(*self._padded_list(subject, constants))
         items = [self._arg(item) for item in e.items]
         for item in items:
             self._check_padding(subject, item, e)
-        return self.builder.one_of(subject, items)
+        return self.builder.equals_any(subject, items)
 
     def _between(self, e: Tree) -> Expression:
-        value = asked_twice(self._arg(first_of(e)))
-        bounds = zip((">=", "<="), e.items, strict=True)
-        return self.builder.connect("and", [self._compare(op, value, self._arg(b), e) for op, b in bounds])
+        """Convert BETWEEN into two comparisons, each with its own coercion; Spark pads no CHAR there."""
+        value, bounds = asked_twice(self._arg(first_of(e))), [self._arg(bound) for bound in e.items]
+        if any(map(_char_length, bounds)):
+            self.operands.refuse("a CHAR column as a bound of BETWEEN is not read", e, "Write >= and <=.")
+        pairs = zip((">=", "<="), bounds, strict=True)
+        return self.builder.connect("and", [self.builder.compare(op, value, bound) for op, bound in pairs])
 
     def _compared(self, e: Tree) -> Expression:
         if self.intervals.compares(e):
             return self.intervals.compared(e)
         if e.text == "<=>" and (alone := self._null_alone(first_of(e), second_of(e))) is not None:
             return alone
-        return self._compare(e.text, self._arg(first_of(e)), self._arg(second_of(e)), e)
+        return self._compare(e.text, self._arg(first_of(e)), self._arg(second_of(e)))
 
     def _null_alone(self, a: Tree, b: Tree) -> Expression | None:
         """Return a null-safe comparison with NULL as IS NULL; None for another comparison."""
@@ -187,28 +201,42 @@ class ExpressionReader:
             return None
         return is_null_alone(self.read(a), self.read(b))
 
-    def _compare(self, op: str, a: Expression, b: Expression, e: Tree) -> Expression:
-        self._check_padding(a, b, e)
+    def _compare(self, op: str, a: Expression, b: Expression) -> Expression:
+        """Compare two values; the shorter of a CHAR column and a text or a CHAR column is padded.
+
+        Reading pads the values of CHAR(n) to n characters, and a data file may hold longer ones.
+        Source: Spark 4.2, ApplyCharTypePadding; checked against Spark itself by the tests.
+        """
+        widths = [_width(side) for side in (a, b)]
+        if (_char_length(a) or _char_length(b)) and None not in widths:
+            longest = max(width for width in widths if width is not None)
+            a, b = self._padded(a, longest), self._padded(b, longest)
         return self.builder.compare(op, a, b)
 
-    def _check_padding(self, a: Expression, b: Expression, e: Tree) -> None:
-        """Refuse a CHAR column within an expression, since only conditions pad CHAR before comparing."""
-        sides = (a, b)
-        padded = [s for s in sides if isinstance(s, Ref) and s.column.type.char_length]
-        if padded and all(isinstance(s, (Ref, Literal)) and s.type == STRING for s in sides):
-            self.operands.refuse(
-                f"CHAR column {padded[0].column.label} compared within an expression is not read",
-                e,
-                "Write rtrim(column).",
-            )
+    def _padded_list(self, value: Expression, listed: list[Constants]) -> tuple[Expression, list[Constants]]:
+        """Pad a CHAR column and the texts of a list to the length of the longest."""
+        if not _char_length(value) or any(constants.type != STRING for constants in listed):
+            return value, listed
+        texts = [text.decode() for same in listed for text in same.values if isinstance(text, bytes)]
+        if len(texts) < sum(len(same.values) for same in listed):
+            hint = "Write NULL without a cast, or x = a OR x = b."
+            raise NotRead("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
+        width = max(_char_length(value), *map(len, texts))
+        return self._padded(value, width), [Constants(STRING, [t.ljust(width).encode() for t in texts])]
 
-    def padded(self, side: Expression, other: Expression) -> Expression:
-        """Pad or cut a CHAR column to the length of the longer CHAR column compared with it."""
-        length, longer = (s.column.type.char_length if isinstance(s, Ref) else 0 for s in (side, other))
-        if not 0 < length < longer:
+    def _padded(self, side: Expression, width: int) -> Expression:
+        """Pad or cut a text to a number of characters, unless it has that many."""
+        if _width(side) == width:
             return side
-        filling = [Literal(INTEGER, longer, True), Literal(STRING, b" ", True)]
+        filling = [Literal(INTEGER, width, True), Literal(STRING, b" ", True)]
         return calls.function(self.builder, "rpad", [side, *filling])
+
+    def _check_padding(self, a: Expression, b: Expression, e: Tree) -> None:
+        """Refuse a CHAR column where Spark pads it or not by how it rewrites the expression."""
+        column = a if _char_length(a) else b
+        if _char_length(column) and all(isinstance(s, (Ref, Literal)) and s.type == STRING for s in (a, b)):
+            reason = f"CHAR column {show(column)} compared within an expression is not read"
+            self.operands.refuse(reason, e, "Write rtrim(column).")
 
     def _like(self, e: Tree) -> Expression:
         """Convert LIKE, ILIKE or RLIKE, with ESCAPE, ANY, ALL and NOT."""
@@ -233,6 +261,17 @@ class ExpressionReader:
         if constant is None or len(constant.text) != 1 or constant.text in "%_":
             self.operands.refuse("ESCAPE takes one character, which is no wildcard", e.escape)
         return constant.text
+
+
+def _char_length(side: Expression) -> int:
+    return side.column.type.char_length if isinstance(side, Ref) else 0
+
+
+def _width(side: Expression) -> int | None:
+    """Return the number of characters of a text or a CHAR column; None for all else."""
+    if isinstance(side, Literal) and side.type == STRING and isinstance(side.value, bytes):
+        return len(side.value.decode())
+    return _char_length(side) or None
 
 
 def chain(e: Tree) -> Iterator[Tree]:
@@ -409,3 +448,59 @@ class IntervalReader:
         length = datetimes.length_of(word, count.value)
         assert length is not None
         return times.later_by_unit(self.builder, value, length.unit, length.count)
+
+
+class ConstantLists:
+    """Converter of the lists of one parsed predicate into constants; `read` converts one item."""
+
+    def __init__(self, operands: OperandReader, read: Callable[[Tree], Expression]) -> None:
+        self._operands, self._read = operands, read
+
+    def constants(self, listed: Listed) -> list[Constants] | None:
+        """Return the constants of a list by their types; None if an item is no constant."""
+        singles = list[Literal]()
+        for item in map(listed.__getitem__, listed.others):
+            expression = self._read(item)
+            if not isinstance(expression, Literal):
+                return None
+            singles.append(expression)
+        constants_by_type = alike(singles)
+        for same in listed.alike:
+            converted = self._by_form(same) or self._one_by_one(listed, same)
+            if converted is None:
+                return None
+            constants_by_type += converted
+        return constants_by_type
+
+    def _one_by_one(self, listed: Listed, same: Alike) -> list[Constants] | None:
+        """Return the constants of items of one form, each read by itself; None if they are no constants."""
+        listed_at = same.numbers if same.texts else same.numbers[:1]
+        read = [self._read(listed[number]) for number in listed_at]
+        literals = [item for item in read if isinstance(item, Literal)]
+        return alike(literals) if len(literals) == len(read) else None
+
+    def _by_form(self, same: Alike) -> list[Constants] | None:
+        """Return the constants of items of one form; None if they must be read by themselves, or refused."""
+        try:
+            return self._of(same.form.first, same.texts) if same.texts else None
+        except ValueError:
+            return None
+
+    def _of(self, first: Tree, texts: Sequence[str]) -> list[Constants] | None:
+        item = bare(first)
+        written = item.constant
+        if written is not None and written.kind == "string":
+            return [Constants(STRING, [text.encode() for text in texts])]
+        if written is not None and written.kind == "number":
+            return numbers(texts, written.negative)
+        inner = self._of(first_of(item), texts) if item.kind == "cast" else None
+        if inner is None:
+            return None
+        to = self._operands.cast_to(item)
+        if any(
+            constants.type != STRING and not {constants.type.name, to.name} <= {*NUMERIC}
+            for constants in inner
+        ):
+            return None
+        zone, folded = self._operands.zone, to == STRING
+        return [Constants(to, cast_all(same, to, zone), same.folded or folded) for same in inner]

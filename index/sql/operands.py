@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from tailbit.base.errors import ColumnTypeError, UnknownColumnError
@@ -48,6 +46,21 @@ _NULL_ALONE = "it can only be asked for IS [NOT] NULL"
 """How a column that does not compare is asked for."""
 
 
+class _Refusing:
+    """Context that turns an error about an expression into a refusal with its place."""
+
+    def __init__(self, operands: OperandReader, expression: Tree, hint: str | None) -> None:
+        self.operands, self.expression, self.hint = operands, expression, hint
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, wrong: BaseException | None, trace: object) -> None:
+        if isinstance(wrong, (NotRead, ValueError, OverflowError)):
+            hint = (wrong.hint if isinstance(wrong, NotRead) else None) or self.hint
+            self.operands.refuse(str(wrong), self.expression, hint)
+
+
 class OperandReader:
     """Converter of the leaves of one parsed predicate into columns and typed constants."""
 
@@ -61,15 +74,9 @@ class OperandReader:
         """Raise a PredicateError at the place of an expression."""
         refuse(self.text, reason, None if expression is None else expression.start, hint)
 
-    @contextmanager
-    def refusing(self, expression: Tree, hint: str | None = None) -> Iterator[None]:
+    def refusing(self, expression: Tree, hint: str | None = None) -> _Refusing:
         """Turn errors about an unsupported or invalid expression into a PredicateError with its place."""
-        try:
-            yield
-        except NotRead as wrong:
-            self.refuse(str(wrong), expression, wrong.hint or hint)
-        except (ValueError, OverflowError) as wrong:
-            self.refuse(str(wrong), expression, hint)
+        return _Refusing(self, expression, hint)
 
     def read(self, node: Tree) -> Operand:
         """Return a column or a typed constant."""

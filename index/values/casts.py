@@ -90,7 +90,7 @@ def cast(literal: Literal, to: DataType, zone: str) -> Literal:
 
 def cast_all(constants: Constants, to: DataType, zone: str) -> Sequence[Value | None]:
     """Cast constants of one type to another type, each as `cast` does."""
-    from_, values = constants
+    from_, values, *_ = constants
     scale = 0 if from_.name in WHOLE else from_.scale if from_.name == "decimal" else None
     limits = range_of(to) if to.name in WHOLE or to.name == "decimal" else None
     if from_ == to:

@@ -18,7 +18,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
 from tailbit.index.ordered import Value
-from tailbit.tables.model import DataType
+from tailbit.tables.model import Column, DataType
 
 if TYPE_CHECKING:
     import fractions
@@ -89,18 +89,28 @@ class Literal:
 
 
 class Constants(NamedTuple):
-    """Constants of one type, by their canonical values; None is NULL."""
+    """Constants of one type, by their canonical values; None is NULL.
+
+    `folded`, `of_columns`: as of a `Literal`, of any of the constants.
+    """
 
     type: DataType
     values: Sequence[Value | None]
+    folded: bool = False
+    of_columns: bool = False
 
 
 def alike(literals: Iterable[Literal]) -> list[Constants]:
     """Return constants by their types, in the order in which each type comes first."""
-    by_type = dict[DataType, list[Value | None]]()
+    by_type = dict[DataType, list[Literal]]()
     for literal in literals:
-        by_type.setdefault(literal.type, []).append(literal.value)
-    return [Constants(type_, values) for type_, values in by_type.items()]
+        by_type.setdefault(literal.type, []).append(literal)
+    return [
+        Constants(
+            type_, [k.value for k in same], any(k.folded for k in same), any(k.of_columns for k in same)
+        )
+        for type_, same in by_type.items()
+    ]
 
 
 def range_of(type_: DataType) -> tuple[int, int] | None:
@@ -113,6 +123,11 @@ def range_of(type_: DataType) -> tuple[int, int] | None:
 def decimal_type(precision: int, scale: int) -> DataType:
     """Return a decimal type."""
     return DataType("decimal", precision, scale)
+
+
+def array_of_type(element: DataType) -> DataType:
+    """Return the array type of an element type."""
+    return DataType("array", fields=(Column(("element",), ("element",), element),))
 
 
 def number(text: str, negative: bool = False) -> Literal:

@@ -60,6 +60,13 @@ CHAR = (
         "c = CAST('a' AS STRING)",
     ),
     *("c = d", "c < d", "d >= c", "c <=> d", "c <> d", "c = v", "c = s", "s < c", "c = c"),
+    *(
+        "CASE WHEN c = 'a' THEN 1 ELSE 2 END = 1",
+        "CASE c WHEN 'ab' THEN 1 WHEN 'abcd' THEN 2 END = 1",
+        "if(c IN ('a', 'abcd'), 1, 2) = 1",
+        "CASE WHEN c < d THEN 1 END = 1",
+        "CASE WHEN c BETWEEN 'a' AND 'ab' THEN 1 END = 1",
+    ),
     *("v = 'a'", "v < 'ab'", "v IN ('a', 'abcd')", "v = s"),
     *("p = 'a'", "p IN ('a', 'abcd')", "p > 'ab'", "p = c"),
 )
