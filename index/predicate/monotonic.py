@@ -94,11 +94,8 @@ def argument(call: Call) -> Expression:
     return step(call, 0)[1]
 
 
-def least_compared(e: Expression, y: Number) -> Number:
-    """Return `least` of what is compared: also of a day that Spark casts to the time at which it begins.
-
-    The cast raises for days too far away, but Spark removes it from a comparison where it can.
-    """
+def least_of_days(e: Expression, y: Number) -> Number:
+    """Return `least`, also of days cast to the times at which they begin."""
     if isinstance(e, Call) and e.name == "cast" and isinstance(e.args[0], Ref) and e.args[0].type == DATE:
         return _uncast(e, y)
     return least(e, y)
@@ -107,7 +104,7 @@ def least_compared(e: Expression, y: Number) -> Number:
 Least = Callable[[Expression, Number], Number]
 
 
-def ends(e: Expression, y: Number, least: Least = least) -> tuple[End, End]:
+def ends(e: Expression, y: Number, least: Least) -> tuple[End, End]:
     """Return the least arguments for which a function is `y` or more, and for which it is more than `y`."""
     if isinstance(y, float) and not math.isfinite(y):
         raise NotRising

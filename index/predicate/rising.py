@@ -67,7 +67,7 @@ def node_of(expression: Expression) -> Node:
         return Constant(None if expression.value is None else bool(expression.value))
     text = show(expression)
     try:
-        truths = _Truths(expression)
+        truths = _Truths(expression, days_as_times=True)
         leaf = leaf_of(truths.column, truths.of(expression), text)
     except monotonic.NotRising:
         return _split(expression) or Computed(expression, text)
@@ -96,13 +96,18 @@ def truth_of(condition: Expression) -> Truth | None:
 
 
 class _Truths:
-    """Truth of the parts of a condition on one column, each computed once."""
+    """Truth of the parts of a condition on one column, each computed once.
 
-    def __init__(self, condition: Expression) -> None:
+    `days_as_times`: whether the cast of days to times is inverted where they are compared, although it raises
+    for days too far away: Spark removes it where it can.
+    """
+
+    def __init__(self, condition: Expression, days_as_times: bool = False) -> None:
         columns = columns_in(condition)
         if len(columns) != 1:
             raise monotonic.NotRising
         self.column, self.textual = columns[0], columns[0].type.name == "string"
+        self.days_as_times = days_as_times
         self.memo: dict[int, Truth] = {}
         self.raising = ValueSet()
 
@@ -136,7 +141,7 @@ class _Truths:
             return false, true
         if e.name == "is null":
             if not isinstance(e.args[0], Ref):
-                self._ends(e.args[0], b"" if self.textual else 0)
+                self._ends(e.args[0], b"" if self.textual else 0, monotonic.least)
             return NULL, VALUES
         if e.name in ("like", "startswith") and isinstance(e.args[0], Ref):
             true = _beginning_with(e)
@@ -160,7 +165,8 @@ class _Truths:
         if isinstance(_unchanged(lhs), Ref) and rhs.value is not None:
             true = ValueSet((COMPARED[op](rhs.value, rhs.value, True),))
             return true, true.inverse() if op == "<=>" else true.others()
-        low, high = self._ends(lhs, rhs.value, monotonic.least_compared)
+        least = monotonic.least_of_days if self.days_as_times else monotonic.least
+        low, high = self._ends(lhs, rhs.value, least)
         edges = monotonic.edge_days(lhs)
         sides = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
         true = self._between(*(sides | {">": (high, None), ">=": (low, None)})[op])
@@ -187,7 +193,7 @@ class _Truths:
         return now_true, now_false
 
     def _ends(
-        self, e: Expression, y: Value | None, least: monotonic.Least = monotonic.least
+        self, e: Expression, y: Value | None, least: monotonic.Least
     ) -> tuple[monotonic.End, monotonic.End]:
         if self.textual and isinstance(y, bytes):
             return monotonic.prefix_ends(monotonic.prefix_length(e), y)
