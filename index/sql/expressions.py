@@ -83,18 +83,14 @@ class ExpressionReader:
         """Convert a parsed node to an expression, with constants folded."""
         reader = self.kinds.get(e.kind)
         if reader is None:
-            return self._operand(e)
+            return self.operands.constant(e)
         with self.operands.refusing(e):
             return reader(e)
 
     def _negated(self, e: Tree, condition: Expression) -> Expression:
         return self.builder.negate(condition) if e.negated else condition
 
-    def _operand(self, e: Tree) -> Expression:
-        operand = self.operands.read(e)
-        return operand if isinstance(operand, Literal) else Ref(operand)
-
-    def checked(self, expression: Expression, e: Tree) -> Expression:
+    def _checked(self, expression: Expression, e: Tree) -> Expression:
         """Return the expression if its values can be computed with."""
         if isinstance(expression, Ref):
             self.operands.comparable(expression.column)
@@ -104,7 +100,7 @@ class ExpressionReader:
         return expression
 
     def _arg(self, e: Tree) -> Expression:
-        return self.checked(self.read(e), e)
+        return self._checked(self.read(e), e)
 
     def _cast(self, e: Tree) -> Expression:
         try:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 else:
     datetimes = lazy("tailbit.index.values.datetimes")
 
-Operand = Column | Literal
-
 _TYPES = {
     **dict.fromkeys(("TINYINT", "BYTE"), "byte"),
     **dict.fromkeys(("SMALLINT", "SHORT"), "short"),
@@ -62,7 +60,7 @@ class _Refusing:
 
 
 class OperandReader:
-    """Converter of the leaves of one parsed predicate into columns and typed constants."""
+    """Converter of the leaves of one parsed predicate: names into columns, and constants into typed ones."""
 
     def __init__(self, text: str, schema: Schema, zone: str, table: str = "") -> None:
         self.text = text
@@ -78,12 +76,8 @@ class OperandReader:
         """Turn errors about an unsupported or invalid expression into a PredicateError with its place."""
         return _Refusing(self, expression, hint)
 
-    def read(self, node: Tree) -> Operand:
-        """Return a column or a typed constant."""
-        if node.kind == "parenthesis":
-            return self.read(first_of(node))
-        if node.kind == "column":
-            return self.column(node)[0]
+    def constant(self, node: Tree) -> Literal:
+        """Return a typed constant."""
         if node.constant is not None:
             return self._literal(node, node.constant)
         if node.kind == "null":
