@@ -106,9 +106,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     # A report of each phase of a test has its properties, and other tests have properties of their own.
     asked = dict(value for name, value in properties if name == ASKED)
     if asked:
-        number = sum(asked.values())
+        number, tests = sum(asked.values()), ", ".join(asked)
         terminalreporter.write_line(
-            f"{number} questions have no recorded answer and were asked of Spark: make verdicts"
+            f"{number} questions of {tests} have no recorded answer and were asked of Spark: make verdicts"
         )
     if config.getoption("--since-proof"):
         from support.suites import left_out, summary
