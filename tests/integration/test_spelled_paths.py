@@ -68,19 +68,19 @@ def by_spark(spark: Any, path: str, version: int) -> list[int]:
 def test_any_spellings_are_read_as_spark_reads_them_at_every_version(
     spark: Any, tmp_path: Path, seed: int
 ) -> None:
-    log, rng = Log(str(tmp_path / "t")), random.Random(seed)
+    log, rng, expected = Log(str(tmp_path / "t")), random.Random(seed), dict[int, list[int]]()
     with session_settings(spark, {"spark.databricks.delta.snapshotPartitions": "1"}):
         for number in range(12):
             version = log.commit_randomly(rng)
-            expected = by_spark(spark, log.made.path, version)
+            expected[version] = by_spark(spark, log.made.path, version)
             found = tailbit.open(log.made.path).where("true").to_arrow()["a"].to_pylist()
-            assert sorted(found) == expected, version
+            assert sorted(found) == expected[version], version
             if number == 5:
                 index_of(log.made.path, ["s"])
         index_of(log.made.path, ["s"])
-        for version in range(1, log.made.version + 1):
+        for version, values in expected.items():
             opened = tailbit.open(log.made.path).where("s = 'v'", version=version)
-            assert opened.count() == sum(a % 2 == 0 for a in by_spark(spark, log.made.path, version))
+            assert opened.count() == sum(a % 2 == 0 for a in values)
 
 
 def test_spark_finds_and_deletes_rows_of_a_file_that_is_live_under_two_spellings(

@@ -1,4 +1,4 @@
-"""docs/operations.md and the code say the same: states, pages, metrics, statuses and variables."""
+"""docs/operations.md says what the code does: states, pages, metrics, variables; README is short."""
 
 from __future__ import annotations
 
@@ -82,3 +82,25 @@ def test_every_target_of_make_that_the_documentation_names_is_there() -> None:
 
 def _targets(path: Path) -> set[str]:
     return set(re.findall(r"(?:`|^)make ([a-z][\w-]+)", path.read_text(encoding="utf-8"), re.M))
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def test_readme_is_short_and_its_picture_fits_a_narrow_screen() -> None:
+    assert len(README.splitlines()) <= 180
+    (picture,) = re.findall(r"```\n([^`]*your table[^`]*)```", README)
+    assert max(map(len, picture.splitlines())) <= 60
+
+
+def test_the_worked_line_is_what_its_figures_make() -> None:
+    text = " ".join(README.split())
+    worked = re.search(
+        r"1 TB of (\d+) billion rows, .*: index (\d+) GB, built in (\d+) minutes on (\d+) cores\.\*\* .*"
+        r" ([\d.]+) bytes a row and ([\d.]+) M rows a second of one core",
+        text,
+    )
+    assert worked is not None
+    billions, size, minutes, cores, a_row, millions = map(float, worked.groups())
+    assert abs(billions * a_row - size) < 1
+    assert 0 <= minutes - billions * 1000 / millions / cores / 60 < 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -14,10 +16,30 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.drive import Drive
+from support.tables import index_files, index_of, three_commits, truncated
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.signs import NAME
-from tailbit.errors import StorageError, UsageError
+from tailbit.errors import (
+    CorruptIndexError,
+    IndexerRunningError,
+    IndexLogError,
+    MalformedLogError,
+    StorageError,
+    UsageError,
+)
+from tailbit.index.kinds.files import FILES, FilesKind
+from tailbit.index.kinds.settings import SettingsKind
+from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.config.model import TableEntry
+from tailbit.streaming.many.followed_table import opened_index
+from tailbit.streaming.mending import Mender
+from tailbit.streaming.opening import SURE_S, start_over_in_time
+from tailbit.streaming.patience import Patience
+from tailbit.streaming.query.launch import Prepared, prepare
 from tailbit.streaming.spark_checkpoint import blames_checkpoint, make_way, reset, why_unusable
+from tailbit.tables import open_table
+from tailbit.tables.storage import Storage, open_storage
 
 CONF = {"batchWatermarkMs": 0, "conf": {"spark.sql.shuffle.partitions": "2"}}
 
@@ -205,3 +227,236 @@ def test_a_part_of_ours_that_holds_other_bytes_is_reset(whole: Path, damaged: st
     assert reason is not None
     assert reset(str(whole), reason, lambda _: None)
     assert list(whole.iterdir()) == []
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = three_commits(str(tmp_path / "t"))
+    index_of(path, ["v"])
+    return path
+
+
+@pytest.fixture
+def newest(path: str) -> Path:
+    """The newest commit of the index's log."""
+    return max(Path(path, "_tailbit/_delta_log").glob("*.json"))
+
+
+def started(
+    path: str, tell: Callable[[str], None], sure_s: float, stop: threading.Event | None = None
+) -> Prepared | None:
+    """What `run` does before Spark is asked for anything."""
+    return prepare(path, None, None, None, "0 seconds", None, stop, tell, sure_s)
+
+
+def test_a_run_waits_for_a_newest_commit_of_the_index_that_a_writer_is_in_the_middle_of(
+    path: str, newest: Path
+) -> None:
+    whole, told = newest.read_bytes(), list[str]()
+    newest.write_bytes(b"")
+
+    def tell(line: str) -> None:
+        told.append(line)
+        newest.write_bytes(whole)
+
+    prepared = started(path, tell, SURE_S)
+    assert prepared is not None
+    assert prepared.index.state.ledger is not None
+    assert ["cannot be read" in line and "tried again in 0.5 s" in line for line in told] == [True]
+
+
+@pytest.mark.parametrize("size", [0, 200])
+def test_a_run_makes_an_index_anew_whose_log_stays_damaged(path: str, newest: Path, size: int) -> None:
+    newest.write_bytes(newest.read_bytes()[:size])
+    told = list[str]()
+    assert started(path, told.append, 0.3) is not None
+    assert ["mended" in line for line in told] == [False, True]
+    Drive(path, f"{path}/_tailbit").drain()
+    opened = tailbit.open(path)
+    assert (opened.indexed(), opened.verify().problems) == ({"v": "v"}, [])
+    assert opened.where("v = 'v1'").files_scanned == 0
+
+
+def test_a_run_leaves_a_log_alone_while_another_indexer_is_at_work(path: str, newest: Path) -> None:
+    heartbeat = Claim(open_storage(f"{path}/_tailbit"))
+    heartbeat.acquire()
+    newest.write_bytes(b"")
+    with pytest.raises(IndexerRunningError):
+        started(path, [].append, 0.0)
+    heartbeat.release()
+    assert newest.read_bytes() == b""
+
+
+def test_a_run_that_is_stopped_while_it_waits_ends_without_a_word_and_changes_nothing(
+    path: str, newest: Path
+) -> None:
+    newest.write_bytes(b"")
+    stop, told = threading.Event(), list[str]()
+
+    def tell(line: str) -> None:
+        told.append(line)
+        stop.set()
+
+    assert started(path, tell, SURE_S, stop) is None
+    assert (len(told), newest.read_bytes()) == (1, b"")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_running_indexer_makes_the_index_anew_once_its_log_has_stayed_damaged_long_enough(
+    path: str, newest: Path
+) -> None:
+    index, clock, told = MetadataTable.open(f"{path}/_tailbit"), Clock(), list[str]()
+    patience = Patience(clock=clock)
+    patience.pause(StorageError(path=path, reason="busy"))
+    clock.now = 300.0
+    newest.write_bytes(b"")
+    with pytest.raises(IndexLogError) as met:
+        index.refresh()
+    patience.pause(met.value)
+    for seconds in (300.0, 300.0 + SURE_S / 2):
+        clock.now = seconds
+        start_over_in_time(index, met.value, patience, told.append)
+    clock.now = 300.0 + SURE_S
+    of_table = MalformedLogError(file="of the table", reason="it is torn")
+    start_over_in_time(index, of_table, patience, told.append)
+    assert told == []
+    start_over_in_time(index, met.value, patience, told.append)
+    assert (len(told), index.refresh(), index.state.ledger) == (1, True, None)
+    Drive(path, index.path).drain()
+    assert tailbit.open(path).verify().problems == []
+
+
+def of_many(path: str) -> MetadataTable:
+    """What an application does for a table at its start."""
+    entry = TableEntry.model_validate({"path": path, "columns": ("v",)})
+    return opened_index(entry, open_table(path), [].append, sure_s=0.0)
+
+
+def of_one(path: str) -> MetadataTable:
+    """What the run of one table does at its start."""
+    prepared = prepare(path, None, None, None, "0 seconds")
+    assert prepared is not None
+    return prepared.index
+
+
+STARTS = [of_many, of_one]
+
+
+def identity(path: str) -> str:
+    return MetadataTable.open(f"{path}/_tailbit").state.index_id
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[str]:
+    """Let the next reads of file records fail as on a network disk for a moment; return the failed ones."""
+    read, failed = FilesKind.read, list[str]()
+
+    def reading(kind: FilesKind, storage: Storage, path: str) -> pa.Table:
+        if len(failed) < times:
+            failed.append(path)
+            reason = OSError(errno.ESTALE, "Stale file handle")
+            raise CorruptIndexError(file=path, reason=str(reason)) from reason
+        return read(kind, storage, path)
+
+    monkeypatch.setattr(FilesKind, "read", reading)
+    monkeypatch.setattr(
+        FilesKind, "read_whole", lambda kind, storage, path: kind.read(storage, path) and None
+    )
+    return failed
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_second_start_beside_an_indexer_leaves_its_damaged_index_alone(
+    path: str, start: Callable[[str], MetadataTable]
+) -> None:
+    truncated(index_files(path, FILES)[0])
+    heartbeat = Claim(open_storage(f"{path}/_tailbit"))
+    heartbeat.acquire()
+    before = identity(path)
+    with pytest.raises(IndexerRunningError):
+        start(path)
+    assert identity(path) == before
+    heartbeat.release()
+    start(path)
+    assert identity(path) != before
+    Drive(path, f"{path}/_tailbit").drain()
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_read_that_fails_for_a_moment_at_a_start_costs_no_index(
+    path: str, start: Callable[[str], MetadataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, failed = identity(path), failing(monkeypatch, 1)
+    assert start(path).state.index_id == before
+    assert len(failed) == 1
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_store_that_fails_again_at_a_start_is_named_and_costs_no_index(
+    path: str, start: Callable[[str], MetadataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = identity(path)
+    failing(monkeypatch, 2)
+    with pytest.raises(StorageError, match="Stale file handle"):
+        start(path)
+    assert identity(path) == before
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_reads_that_fail_now_and_then_at_a_start_cost_no_index(
+    path: str, start: Callable[[str], MetadataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, reads = identity(path), []
+    read = FilesKind.read
+
+    def reading(kind: FilesKind, storage: Storage, file: str) -> pa.Table:
+        reads.append(file)
+        if len(reads) in (1, 3):
+            raise CorruptIndexError(file=file, reason="stale") from OSError(errno.ESTALE, "Stale file handle")
+        return read(kind, storage, file)
+
+    monkeypatch.setattr(FilesKind, "read", reading)
+    monkeypatch.setattr(
+        FilesKind, "read_whole", lambda kind, storage, file: kind.read(storage, file) and None
+    )
+    assert start(path).state.index_id == before
+
+
+@pytest.mark.parametrize("start", [of_many])
+def test_an_index_that_stays_unreadable_is_made_anew_once_and_then_named(
+    path: str, start: Callable[[str], MetadataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = list[str]()
+
+    def reading(kind: SettingsKind, storage: Storage, file: str) -> pa.Table:
+        if file not in written:
+            written.append(file)
+        raise CorruptIndexError(file=file, reason="other bytes than were written")
+
+    monkeypatch.setattr(SettingsKind, "read", reading)
+    monkeypatch.setattr(
+        SettingsKind, "read_whole", lambda kind, storage, file: kind.read(storage, file) and None
+    )
+    with pytest.raises(CorruptIndexError, match="other bytes"):
+        start(path)
+    assert len(written) == 2
+
+
+def test_records_that_cannot_be_read_for_a_moment_while_damage_is_mended_cost_no_index(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = identity(path)
+    damaged = index_files(path, "value_counts")[0]
+    truncated(damaged)
+    mender = Mender(open_table(path), MetadataTable.open(f"{path}/_tailbit"))
+    failing(monkeypatch, 1)
+    error = CorruptIndexError(file=f"kind=value_counts/{damaged.name}", reason="it is truncated")
+    mender.mend(error)
+    assert (identity(path), mender.mended) == (before, 0)
+    mender.mend(error)
+    assert (identity(path), mender.mended) == (before, 1)

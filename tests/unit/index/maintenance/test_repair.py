@@ -26,6 +26,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "t")
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("what", WRONG)
 def test_repair_builds_again_what_verify_finds_wrong(path: str, tmp_path: Path, what: str) -> None:
     WRONG[what](path)

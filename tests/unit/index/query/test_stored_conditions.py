@@ -8,8 +8,11 @@ import math
 import pyarrow as pa
 import pytest
 
+import tailbit
+from support.delta_builder import DeltaBuilder
 from support.function_cells import schema
 from tailbit.index.predicate.tree import Node, columns_of
+from tailbit.index.query.scan import can_match
 from tailbit.index.query.stored_conditions import condition_of
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
@@ -23,6 +26,7 @@ from tailbit.tables.parquet.condition import (
     TextSearch,
     each_test,
 )
+from tailbit.tables.parquet.data_file import open_layout
 
 TINY = 5e-324
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
@@ -146,3 +150,59 @@ def test_partition_values_decide_or_leave_out_their_parts() -> None:
     assert isinstance(found("p IS NULL AND k = 5", None), Test)
     assert isinstance(found("(p = 1 OR k = 5) AND (p = 2 OR k < 9)", None), AllOf)
     assert found("10 / p > 1", "0") is None
+
+
+@pytest.fixture
+def path(table_path: str) -> str:
+    """Row groups of k 0-9, 10-19 and NULL, s a..., b... and NULL, in the partition p = x.
+
+    Nothing is known of the last one: pyarrow writes no bounds where all is NULL.
+    """
+    schema = pa.schema([("k", pa.int64()), ("s", pa.string()), ("p", pa.string())])
+    builder = DeltaBuilder(table_path).create(schema, ["p"])
+    numbers = [*range(20), *[None] * 10]
+    texts = [None if n is None else f"{'ab'[n // 10]}{n}" for n in numbers]
+    rows = pa.table({"k": pa.array(numbers, pa.int64()), "s": texts})
+    builder.commit([builder.data_file(rows, "f.parquet", row_group_size=10, partition={"p": "x"})])
+    return table_path
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("k = 5", "x.x"),
+        ("k > 9", ".xx"),
+        ("k > 19", "..x"),
+        ("k IS NULL", "..x"),
+        ("k IS NOT NULL", "xxx"),
+        ("s >= 'b'", ".xx"),
+        ("s LIKE 'a%' AND k > 15", "..x"),
+        ("s LIKE 'a%' OR k > 15", "xxx"),
+        ("k < 0 OR s > 'c'", "..x"),
+        ("k = 5 AND p = 'x'", "x.x"),
+        ("k = 5 AND p = 'y'", "..."),
+        ("k = 5 OR p = 'x'", "xxx"),
+        ("k + 1 = 5", "xxx"),
+        ("k + 1 = 5 AND k = 15", ".xx"),
+        ("NOT (k = 5)", "xxx"),
+    ],
+)
+def test_a_row_group_is_left_out_only_where_no_row_can_match(path: str, text: str, left: str) -> None:
+    selection = tailbit.open(path).where(text)._selection
+    slice_ = selection.snapshot.files[0]
+    may = can_match(
+        selection.node, open_layout(selection.storage, slice_.path, slice_.size), slice_, selection.storage
+    )
+    assert "".join("x" if its else "." for its in may) == left
+
+
+def test_a_predicate_that_holds_itself_many_times_is_asked_of_each_part_once(path: str) -> None:
+    text = "k = 1 AND s = 'a1'"
+    for number in range(40):
+        text = f"(({text}) IS NULL OR k < {-number} AND s <> 'v{number}')"
+    selection = tailbit.open(path).where(text)._selection
+    slice_ = selection.snapshot.files[0]
+    may = can_match(
+        selection.node, open_layout(selection.storage, slice_.path, slice_.size), slice_, selection.storage
+    )
+    assert len(may) == 3

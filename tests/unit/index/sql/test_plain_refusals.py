@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 import tailbit
 from support.tables import eight_flights
-from tailbit.errors import EvaluationError, PredicateError, UnknownColumnError
+from tailbit import errors
+from tailbit.errors import EvaluationError, PredicateError, TailbitError, UnknownColumnError
+from tailbit.index.sql import operands, refusals
+from tailbit.index.sql.ddl import refusals as ddl_refusals
+from tailbit.index.sql.syntax import hints, tokens
 
 CONDITIONS = (Path(__file__).parent / "wrong_conditions.txt").read_text(encoding="utf-8").splitlines()
 
@@ -153,3 +160,35 @@ def test_a_type_in_a_message_has_the_article_that_its_sound_asks_for(
         flights.where(condition).count()
     assert said in f"{caught.value}"
     assert not re.search(r"\ba [aeiou]\w*\b(?! b)", str(caught.value))
+
+
+MODULES = (refusals, operands, ddl_refusals, hints, tokens, errors)
+
+
+def texts(value: Any) -> Iterator[str]:
+    """The texts in the tables of hints of a module, and the hints of its errors."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for each in value.values() for text in texts(each))
+    elif isinstance(value, (list, tuple)):
+        yield from (text for each in value for text in texts(each))
+    elif isinstance(value, type) and issubclass(value, TailbitError):
+        yield value.hint
+
+
+def of_module(module: ModuleType) -> list[str]:
+    return [
+        text for name, value in vars(module).items() if not name.startswith("__") for text in texts(value)
+    ]
+
+
+def is_paired(text: str) -> bool:
+    """Whether backticks and double quotes are in pairs, but for those that a backslash or quotes show."""
+    shown = re.sub(r"\\.|'[`\"]'", "", text)
+    return shown.count("`") % 2 == 0 and shown.count('"') % 2 == 0
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_quotes_of_every_hint_are_in_pairs(module: ModuleType) -> None:
+    assert [text for text in of_module(module) if not is_paired(text)] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import subprocess
 import sys
@@ -15,11 +16,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.delta_builder import DeltaBuilder
+from support.odd_parquet import LAYOUTS, TABLE
 from tailbit.errors import DataFileError, MalformedLogError
 from tailbit.tables import open_table
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.data_file import open_data_file, read_columns
-from tailbit.tables.parquet.file import ParquetFile, arrow_buffer, open_parquet, read_leaves
+from tailbit.tables.parquet.data_file import open_data_file, open_layout, read_columns
+from tailbit.tables.parquet.file import ParquetFile, arrow_buffer, open_parquet, read_footer, read_leaves
+from tailbit.tables.parquet.layout import Pages
+from tailbit.tables.parquet.thrift import (
+    I64,
+    LIST,
+    TEXT,
+    read_struct,
+    written_int,
+    written_ints,
+    written_struct,
+    written_text,
+)
 from tailbit.tables.storage import LocalStorage
 
 ROWS = pa.table({"a": [1, 2, 3], "n": [{"x": 1, "y": [1, 2]}, None, {"x": None, "y": []}]})
@@ -192,3 +205,116 @@ def test_a_footer_that_names_no_known_codec_is_refused_before_a_chunk_is_asked_f
     assert data[at : at + 2] == b"\x15\x02"
     with pytest.raises(ValueError, match="'amount' has no known codec in row group 0"):
         opened(data[: at + 1] + bytes([2 * 15]) + data[at + 2 :])
+
+
+def test_the_footer_of_a_file_is_read_to_its_end() -> None:
+    sink = io.BytesIO()
+    names = {f"column {n}": [n, None] for n in range(20)}
+    pq.write_table(pa.table(names), sink, row_group_size=1)
+    footer = read_footer(pa.BufferReader(sink.getvalue()))
+    fields, end = read_struct(footer, 0)
+    assert end == len(footer)
+    assert fields[3] == 2
+    assert [element[4].decode() for element in fields[2][1:]] == list(names)
+    assert len(fields[4]) == 2
+
+
+@pytest.mark.parametrize("number", [0, 1, -1, 63, 64, -64, -65, 2**31, -(2**31), 2**62])
+def test_numbers_are_read_as_they_were_written(number: int) -> None:
+    data = written_struct([(1, I64, written_int(number)), (3, TEXT, written_text(b"abc"))])
+    assert read_struct(data, 0) == ({1: number, 3: b"abc"}, len(data))
+
+
+def test_a_long_list_is_read_as_it_was_written() -> None:
+    data = written_struct([(2, LIST, written_ints(range(200)))])
+    assert read_struct(data, 0)[0] == {2: list(range(200))}
+
+
+def test_reading_stops_before_a_field() -> None:
+    start = written_struct([(1, I64, written_int(5))])[:-1]
+    data = start + written_struct([(4, I64, written_int(6))], before=1)
+    assert read_struct(data, 0, until=3) == ({1: 5}, len(start))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x15",
+        b"\x18\x05ab",
+        b"\x19\xfc\xff\xff\x03",
+        b"\x1c" * 100,
+        b"\x1e\x00",
+        b"\x16" + b"\xff" * 12,
+    ],
+)
+def test_what_is_no_struct_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_struct(data, 0)
+
+
+DATA, DICTIONARY = 0, 2
+
+
+def _walked(data: bytes, chunk: pq.ColumnChunkMetaData) -> list[tuple[int, int, int, int, int, int]]:
+    """Kind, start, end, unpacked bytes, values and encoding of each page, all headers read field by field."""
+    at = chunk.dictionary_page_offset or chunk.data_page_offset
+    end, out = at + chunk.total_compressed_size, []
+    while at < end:
+        header, after = read_struct(data, at)
+        of: dict[int, Any] = header.get(5) or header.get(7) or header[8]
+        encoding = of[4] if 8 in header else of[2]
+        out.append((header[1], at, after + header[3], after - at + header[2], of[1], encoding))
+        at = after + header[3]
+    return out
+
+
+def _pages_of(pages: Pages) -> list[tuple[int, int, int, int]]:
+    firsts = pages.firsts.tolist()
+    counts = [after - first for first, after in itertools.pairwise(firsts)]
+    return list(zip(pages.starts.tolist(), pages.ends.tolist(), pages.unpacked.tolist(), counts, strict=True))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pages_of_any_layout_are_those_that_their_headers_say(tmp_path: Path, layout: str) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(TABLE, path, **{"row_group_size": 1100, **LAYOUTS[layout]})
+    data, found = path.read_bytes(), open_layout(LocalStorage(str(tmp_path)), "f.parquet")
+    seen = 0
+    with pa.OSFile(str(path)) as source:
+        for group in range(found.metadata.num_row_groups):
+            for leaf in range(found.metadata.num_columns):
+                pages = found.pages(source, group, leaf)
+                if pages is None:
+                    continue
+                walked = _walked(data, found.metadata.row_group(group).column(leaf))
+                values = [page for page in walked if page[0] != DICTIONARY]
+                assert _pages_of(pages) == [page[1:5] for page in values]
+                assert pages.coded.tolist() == [page[5] in (2, 8) for page in values]
+                dictionary = next((page for page in walked if page[0] == DICTIONARY), None)
+                assert (dictionary is None) == (pages.dictionary is None)
+                if dictionary is not None and pages.dictionary is not None:
+                    assert (pages.dictionary.start, pages.dictionary.end) == dictionary[1:3]
+                    assert (pages.dictionary.unpacked, pages.dictionary.values) == dictionary[3:5]
+                seen += 1
+    assert seen
+
+
+def test_files_of_one_schema_and_other_texts_have_trees_of_their_own(tmp_path: Path) -> None:
+    one = pa.table({"k": pa.array(["a"]).dictionary_encode()})
+    pq.write_table(one, tmp_path / "coded.parquet")
+    pq.write_table(one, tmp_path / "plain.parquet", store_schema=False)
+    storage = LocalStorage(str(tmp_path))
+    coded, plain = (open_layout(storage, f"{name}.parquet") for name in ("coded", "plain"))
+    assert pa.types.is_dictionary(coded.tree.children[0].field.type)
+    assert plain.tree.children[0].field.type == pa.string()
+
+
+def test_files_whose_schemas_begin_alike_have_heads_of_their_own(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    names = [f"column_{number}" for number in range(20)]
+    for last in ("x", "y"):
+        pq.write_table(pa.table({name: [1] for name in [*names, last]}), tmp_path / f"{last}.parquet")
+    layouts = [open_layout(storage, f"{last}.parquet") for last in ("x", "y", "x")]
+    assert [layout.tree.children[-1].field.name for layout in layouts] == ["x", "y", "x"]
+    assert len({layout.head for layout in layouts}) == 2
