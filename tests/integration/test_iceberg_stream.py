@@ -176,3 +176,28 @@ def test_a_table_of_a_catalog_in_an_object_store_is_followed_there(
         answer = tailbit.open(ORDERS, index=f"{s3_root}/index", storage_options=given).where("city = 'Lima'")
         assert answer.files_scanned == 0
         assert counted(answer.read()) == counted(orders.scan("city = 'Lima'").to_arrow())
+
+
+def test_workers_ask_the_catalog_for_the_credentials_that_it_lends(
+    spark: Any, tmp_path: Path, started: Any, monkeypatch: pytest.MonkeyPatch, s3_root: str, s3_server: Any
+) -> None:
+    monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
+    access = s3_server.options()
+    lent = {
+        "s3.endpoint": access["AWS_ENDPOINT_URL"],
+        "s3.access-key-id": access["AWS_ACCESS_KEY_ID"],
+        "s3.secret-access-key": access["AWS_SECRET_ACCESS_KEY"],
+        "s3.region": access["AWS_REGION"],
+    }
+    sales = Sales(tmp_path / "lake", s3_root, **lent)
+    orders = sales.create("orders")
+    orders.append(rows(0, 40))
+    with rest_server(sales, lent=lambda: {"config": lent}) as (uri, _):
+        given = {"catalog.type": "rest", "catalog.uri": uri}
+        query = started(ORDERS, ["city"], storage_options=given)
+        orders.append(rows(100, 120))
+        head = str(orders.current_snapshot().snapshot_id)
+        wait_until(lambda: status_of(ORDERS, storage_options=given)["covered_version"] == head)
+        answer = tailbit.open(ORDERS, storage_options=given).where("city = 'Lima'")
+        assert (answer.count(), answer.files_scanned) == (15, 0)
+        query.stop()
