@@ -14,6 +14,7 @@ import pytest
 
 from support import replay, scheduling, verdicts
 from support.forked import Forked, forked
+from support.mutations import TABLE, faults, wrong_entries
 from support.replay import Replay
 from support.verdicts import FOLDER, Verdicts, decoded, digest_of, encoded, read
 from support.waiting import HANG_S
@@ -267,6 +268,10 @@ def test_every_record_belongs_to_a_test_module_that_asks_for_it() -> None:
         text = module.read_text(encoding="utf-8")
         assert "verdicts" in text or "replayed_" in text
         assert read(record)
+
+
+def test_every_hand_made_fault_quotes_a_text_that_stands_once_and_names_tests_that_are_there() -> None:
+    assert wrong_entries(faults(TABLE.read_text(encoding="utf-8"))) == []
 
 
 _SEEN = "import os, sys; print(sys.argv[1:], sys.stdin.read(), os.getcwd(), os.environ['SEEN'], sep='|')"
