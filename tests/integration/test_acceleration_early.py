@@ -52,6 +52,8 @@ SERVED = {
     "SELECT min(k), max(d), count(DISTINCT k), count(k), max(p), min(t) FROM {t} WHERE i < 50": "counts",
     "SELECT min(k), max(i), count(DISTINCT d) FROM {t} WHERE k = 'none'": "counts",
     "SELECT k, max(i) - min(i), count(*) FROM {t} WHERE d = DATE'2020-02-02' GROUP BY k": "groups",
+    "SELECT count(DISTINCT k), count(DISTINCT d), min(i) FROM {t}": "counts",
+    "SELECT k, count(*) FROM {t} GROUP BY k": "groups",
     "SELECT part, count(*), max(d) FROM {t} WHERE i < 300 GROUP BY part HAVING count(*) > 1": "groups",
 }
 
@@ -61,8 +63,10 @@ def test_a_statement_with_one_scan_is_answered_without_it(
     accelerated: Acceleration, table: str, number: int
 ) -> None:
     statement, mode = [*SERVED.items()][number]
-    (scan,) = both(accelerated, statement, table)
-    assert (scan.served, scan.early) == (mode, True), scan
+    # The second time it is known which columns have an index.
+    for _ in range(2):
+        (scan,) = both(accelerated, statement, table)
+        assert (scan.served, scan.early) == (mode, True), scan
 
 
 def test_scans_of_one_statement_share_the_time_for_rows(accelerated: Acceleration, table: str) -> None:

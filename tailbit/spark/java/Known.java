@@ -106,7 +106,7 @@ final class Known {
     if (columns.isEmpty()) {
       throw new Declined(NONE);
     }
-    if (read.stream().map(Known::top).noneMatch(columns::contains)) {
+    if (!read.isEmpty() && read.stream().map(Known::top).noneMatch(columns::contains)) {
       throw new Declined("not-indexed", String.join(", ", read));
     }
   }
