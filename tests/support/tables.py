@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
 
+import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.index_records import unchecked_segment
@@ -197,6 +198,19 @@ def _broken(index: MetadataTable, segment: Segment) -> IndexFile:
             data = pa.array([b.serialize()[:-1] for b in bitmaps], pa.binary())
             parts.append(Postings(column, key_type, keys, np.array([len(b) for b in bitmaps]), data))
     return unchecked_segment(index.storage, segment.space, segment.rows, *parts)
+
+
+def checked(table: str, index: str) -> None:
+    """Check that an index is sound, covers the head and answers as the data says, without a scan."""
+    opened = tailbit.open(table, index=index)
+    assert opened.verify().sound
+    data = DeltaTable(table).to_pyarrow_table()
+    for value in ("v0", "v1", "v2"):
+        answer = opened.where(f"v = '{value}'")
+        assert (answer.count(), answer.files_scanned) == (data["v"].to_pylist().count(value), 0)
+    ledger = MetadataTable.open(index).state.ledger
+    assert ledger is not None
+    assert (ledger.state, ledger.covered) == ("complete", DeltaTable(table).version())
 
 
 def rewrite(table: str | Path, kind: Kind[Any], change: Callable[[pa.Table], pa.Table]) -> None:

@@ -16,7 +16,7 @@ from deltalake.transaction import AddAction, RemoveAction
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import NO_WAIT, Drive, run_tasks
-from support.tables import rows, three_commits
+from support.tables import checked, rows, three_commits
 from tailbit.base.faults import Fault
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import LogState, Situation, Verdict, decide
@@ -43,20 +43,6 @@ def table(tmp_path: Path) -> str:
 @pytest.fixture
 def index(tmp_path: Path) -> str:
     return str(tmp_path / "i")
-
-
-def checked(table: str, index: str) -> None:
-    """The index is sound, covers the head and answers as the data says."""
-    opened = tailbit.open(table, index=index)
-    assert opened.verify().sound
-    data = DeltaTable(table).to_pyarrow_table()
-    for value in ("v0", "v1", "v2"):
-        answer = opened.where(f"v = '{value}'")
-        assert answer.count() == data["v"].to_pylist().count(value)
-        assert answer.files_scanned == 0
-    ledger = MetadataTable.open(index).state.ledger
-    assert ledger is not None
-    assert (ledger.state, ledger.covered) == ("complete", DeltaTable(table).version())
 
 
 def test_a_fresh_index_reads_the_snapshot_and_then_the_log(table: str, index: str) -> None:

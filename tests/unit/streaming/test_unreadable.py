@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.drive import Drive, run_tasks
-from support.tables import index_of, rows, three_commits, with_vectors
+from support.tables import checked, index_of, rows, three_commits, with_vectors
 from tailbit.errors import DataFileError, MalformedLogError, TailbitError
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
@@ -35,15 +35,6 @@ def table(tmp_path: Path) -> str:
 @pytest.fixture
 def index(tmp_path: Path) -> str:
     return str(tmp_path / "i")
-
-
-def checked(table: str, index: str) -> None:
-    """The index is sound, covers the head and answers as the data says."""
-    opened = tailbit.open(table, index=index)
-    assert opened.verify().sound
-    data = DeltaTable(table).to_pyarrow_table()
-    answer = opened.where("v = 'v1'")
-    assert (answer.count(), answer.files_scanned) == (data["v"].to_pylist().count("v1"), 0)
 
 
 @pytest.fixture
