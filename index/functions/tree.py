@@ -63,9 +63,14 @@ class Call:
         return hash(self.key)
 
     def __post_init__(self) -> None:
-        depths = [arg.depth for arg in self.args if isinstance(arg, Call)]
-        object.__setattr__(self, "depth", 1 + max(depths, default=0))
-        read = {column.id: column for arg in self.args for column in columns_in(arg)}
+        depth, read = 0, dict[str, Column]()
+        for arg in self.args:
+            if isinstance(arg, Call):
+                depth = max(depth, arg.depth)
+                read.update((column.id, column) for column in arg.columns)
+            elif isinstance(arg, Ref):
+                read[arg.column.id] = arg.column
+        object.__setattr__(self, "depth", 1 + depth)
         if self.name in LAMBDAS:
             read.pop(str(self.setting[0]), None)
         object.__setattr__(self, "columns", tuple(read.values()))

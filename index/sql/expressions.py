@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tailbit.base.errors import UnknownColumnError
 from tailbit.base.lazy import lazy
@@ -57,35 +57,14 @@ class ExpressionReader:
         self.lists = ConstantLists(operands, self._arg)
         self.pieces = PieceReader(self.builder, self._arg)
         self.nested = NestedReader(operands, self.builder, self.read)
-        self.kinds: dict[str, Callable[[Tree], Expression]] = {
-            "parenthesis": lambda e: self.read(first_of(e)),
-            "negative": lambda e: self.builder.negative(self._arg(first_of(e))),
-            "invert": lambda e: self.builder.turned(self._arg(first_of(e))),
-            "arithmetic": self._arithmetic,
-            "compare": self._compared,
-            "cast": self._cast,
-            "call": self._function,
-            **dict.fromkeys(("column", "field"), self.nested.named),
-            "element": lambda e: self.pieces.element(e) or self.nested.element(e),
-            "case": self._case,
-            "extract": lambda e: calls.extracted(self.builder, e.text, self._arg(first_of(e))),
-            "trim": self._trim,
-            "and": lambda e: self.builder.connect("and", [self.read(operand) for operand in chain(e)]),
-            "or": lambda e: self.builder.connect("or", [self.read(operand) for operand in chain(e)]),
-            "not": lambda e: self.builder.negate(self.read(first_of(e))),
-            "is": lambda e: self._negated(e, self._is(e)),
-            "in": lambda e: self._negated(e, self._in(e)),
-            "between": lambda e: self._negated(e, self._between(e)),
-            "like": self._like,
-        }
 
     def read(self, e: Tree) -> Expression:
         """Convert a parsed node to an expression, with constants folded."""
-        reader = self.kinds.get(e.kind)
+        reader = self._KINDS.get(e.kind)
         if reader is None:
             return self.operands.constant(e)
         with self.operands.refusing(e):
-            return reader(e)
+            return reader(self, e)
 
     def _negated(self, e: Tree, condition: Expression) -> Expression:
         return self.builder.negate(condition) if e.negated else condition
@@ -257,6 +236,29 @@ class ExpressionReader:
         if constant is None or len(constant.text) != 1 or constant.text in "%_":
             self.operands.refuse("ESCAPE takes one character, which is no wildcard", e.escape)
         return constant.text
+
+    _KINDS: ClassVar[dict[str, Callable[[ExpressionReader, Tree], Expression]]] = {
+        "parenthesis": lambda self, e: self.read(first_of(e)),
+        "negative": lambda self, e: self.builder.negative(self._arg(first_of(e))),
+        "invert": lambda self, e: self.builder.turned(self._arg(first_of(e))),
+        "arithmetic": _arithmetic,
+        "compare": _compared,
+        "cast": _cast,
+        "call": _function,
+        **dict.fromkeys(("column", "field"), lambda self, e: self.nested.named(e)),
+        "element": lambda self, e: self.pieces.element(e) or self.nested.element(e),
+        "case": _case,
+        "extract": lambda self, e: calls.extracted(self.builder, e.text, self._arg(first_of(e))),
+        "trim": _trim,
+        "and": lambda self, e: self.builder.connect("and", [self.read(operand) for operand in chain(e)]),
+        "or": lambda self, e: self.builder.connect("or", [self.read(operand) for operand in chain(e)]),
+        "not": lambda self, e: self.builder.negate(self.read(first_of(e))),
+        "is": lambda self, e: self._negated(e, self._is(e)),
+        "in": lambda self, e: self._negated(e, self._in(e)),
+        "between": lambda self, e: self._negated(e, self._between(e)),
+        "like": _like,
+    }
+    """By kind of a node, its conversion."""
 
 
 def _char_length(side: Expression) -> int:
