@@ -79,6 +79,11 @@ SERVED = {
     "nothing": "SELECT f.id FROM fact f JOIN parts p ON f.k = p.k WHERE p.brand = 'none'",
     "other names": "SELECT x.a FROM (SELECT k AS a, id AS b FROM fact) x JOIN (SELECT k AS c FROM parts"
     " WHERE brand = 'brand 3') y ON x.a = y.c WHERE x.b > 3",
+    "rows of the statement": "SELECT f.id, v.t FROM fact f JOIN (VALUES (3, 'a'), (5, 'b'), (NULL, 'c'))"
+    " v(k, t) ON f.k = v.k",
+    "a semi-join with rows of the statement": "SELECT f.id FROM fact f WHERE f.name IN"
+    " (SELECT x FROM VALUES ('name 3'), (NULL) v(x))",
+    "a value that Delta answers": "SELECT f.id FROM fact f WHERE f.k = (SELECT min(grp) FROM groups)",
     "a subquery": "SELECT (SELECT sum(f.other) FROM fact f JOIN parts p ON f.k = p.k"
     " WHERE p.brand = 'brand 3')",
 }

@@ -7,7 +7,6 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
@@ -26,6 +25,7 @@ import org.apache.spark.sql.catalyst.plans.RightOuter$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -136,11 +136,11 @@ final class JoinKeys {
       shown = below(plan, shown);
       plan = plan.children().apply(0);
     }
-    IndexedAnswer answer = IndexedAnswer.of(plan);
-    if (answer == null || answer.rows.size() != 1 || shown == null || !isOf(shown, plan)) {
+    List<InternalRow> rows = rows(plan);
+    if (rows == null || rows.size() != 1 || shown == null || !isOf(shown, plan)) {
       return null;
     }
-    Set<Object> values = values(shown, answer, (LogicalRelation) plan);
+    Set<Object> values = values(shown, rows, plan);
     return new Literal(values.isEmpty() ? null : values.iterator().next(), shown.dataType());
   }
 
@@ -193,14 +193,14 @@ final class JoinKeys {
         || value instanceof Cast cast && Words.widens(cast.child().dataType(), cast.dataType()) && isColumn(cast.child());
   }
 
-  /** Returns all values of a key of a plan, or more, where its rows stand in the plan; else null. */
+  /** Returns all values of a key of a plan, or more, where its rows stand in the plan; else null. Or too many. */
   private static Set<Object> values(Expression key, LogicalPlan plan) {
     if (!isColumn(key)) {
       return null;
     }
-    IndexedAnswer answer = IndexedAnswer.of(plan);
-    if (answer != null) {
-      return isOf(key, plan) ? values(key, answer, (LogicalRelation) plan) : null;
+    List<InternalRow> rows = rows(plan);
+    if (rows != null) {
+      return isOf(key, plan) ? values(key, rows, plan) : null;
     }
     if (plan instanceof Join join) {
       boolean isLeft = key.references().subsetOf(join.left().outputSet());
@@ -210,21 +210,28 @@ final class JoinKeys {
     return shown == null ? null : values(shown, plan.children().apply(0));
   }
 
-  private static Set<Object> values(Expression key, IndexedAnswer answer, LogicalRelation relation) {
+  /** Returns the rows that stand in a plan: those that the index has answered, or that the statement or Delta gives. */
+  private static List<InternalRow> rows(LogicalPlan plan) {
+    if (plan instanceof LocalRelation local) {
+      return local.isStreaming() ? null : CollectionConverters.asJava(local.data());
+    }
+    IndexedAnswer answer = IndexedAnswer.of(plan);
+    return answer == null ? null : answer.rows;
+  }
+
+  private static Set<Object> values(Expression key, List<InternalRow> rows, LogicalPlan relation) {
     List<Expression> shown = List.of(key);
-    var projected = new InterpretedMutableProjection(IndexedAnswer.seq(shown), columns(relation));
+    var projected = new InterpretedMutableProjection(IndexedAnswer.seq(shown), relation.output());
     Set<Object> values = new LinkedHashSet<>();
-    for (InternalRow row : answer.rows) {
+    for (InternalRow row : rows) {
       Object value = projected.apply(row).get(0, key.dataType());
       if (value != null) {
         values.add(value);
       }
+      if (values.size() > MOST_KEYS) {
+        break;
+      }
     }
     return values;
-  }
-
-  @SuppressWarnings({"unchecked", "rawtypes"})
-  private static scala.collection.immutable.Seq<Attribute> columns(LogicalRelation relation) {
-    return (scala.collection.immutable.Seq) relation.output();
   }
 }
