@@ -76,7 +76,7 @@ class Builder:
         """Build a CAST, or a TRY_CAST if `tried`; the result of a constant no longer counts as written."""
         if value.type == to:
             return referred(value)
-        if isinstance(value, Literal) and not casting.is_since_1970(value.type, to):
+        if isinstance(value, Literal) and not casts.is_since_1970(value.type, to):
             return self._cast_constant(value, to, tried)
         if not casting.is_castable(value.type, to):
             raise NotRead(*casting.why_not_cast(value.type, to))

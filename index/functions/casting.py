@@ -75,7 +75,7 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
         return Vector(values)
     if from_.name == "void":
         return Vector(pa.nulls(len(values), arrow_type(to, str(to))))
-    if is_since_1970(from_, to):
+    if casts.is_since_1970(from_, to):
         return across_1970(values, from_, to)
     if from_.name in WHOLE or from_.name == "boolean":
         return _of_whole(values, to)
@@ -299,14 +299,6 @@ def read(texts: pa.Array, to: DataType) -> Vector:
 
 
 _SECOND = 1_000_000
-
-
-def is_since_1970(from_: DataType, to: DataType) -> bool:
-    """Return whether a cast converts an instant to seconds, or seconds to an instant."""
-    numeric = (*WHOLE, *FLOATING)
-    return (from_.name == "timestamp" and to.name in numeric) or (
-        from_.name in numeric and to.name == "timestamp"
-    )
 
 
 def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:

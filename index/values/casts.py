@@ -326,6 +326,14 @@ _CASTS: dict[str, Callable[[Literal, DataType, str], Value]] = {
 }
 
 
+def is_since_1970(from_: DataType, to: DataType) -> bool:
+    """Return whether a cast converts an instant to seconds, or seconds to an instant."""
+    numeric = (*WHOLE, *FLOATING)
+    return (from_.name == "timestamp" and to.name in numeric) or (
+        from_.name in numeric and to.name == "timestamp"
+    )
+
+
 RisingCast = Callable[[int], Any]
 """A cast, on canonical integers, that never changes the order of values."""
 
