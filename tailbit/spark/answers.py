@@ -16,7 +16,8 @@ from tailbit.api import IndexedTable
 from tailbit.base.errors import PredicateError, SchemaError
 from tailbit.index.grouping.dictionary import python_values
 from tailbit.index.model import Definition, Standing
-from tailbit.index.predicate.tree import columns_of
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.tree import columns_of, nodes_of
 from tailbit.index.query.candidates import candidate_numbers
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
@@ -280,19 +281,23 @@ def _sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
 
 
 def _of_bitmaps(handle: IndexedTable, request: Request) -> list[int]:
-    """Return the numbers of the conjuncts over partition columns and columns indexed in every file."""
+    """Return the numbers of the conjuncts that bitmaps may tell.
+
+    They are over columns of partitions or indexed in every file, and compare no columns with one another,
+    save where an index has the comparison.
+    """
     selection = _bound(handle, request, None)._selection
     if len(selection.coverage.uncovered):
         raise Declined("not-covered", f"{len(selection.coverage.uncovered)} files")
     posted = selection.coverage.posts_everywhere
-    used = [
-        number
-        for number in _understood(handle, request)
-        if all(
-            column.partition or posted(column.id)
-            for column in columns_of(bind(request.where[number], selection.schema))
-        )
-    ]
+    used = list[int]()
+    for number in _understood(handle, request):
+        node = bind(request.where[number], selection.schema)
+        if not all(column.partition or posted(column.id) for column in columns_of(node)):
+            continue
+        compares = any(isinstance(term, Computed) and term.column is None for term in nodes_of(node))
+        if not compares or not _bound(handle, request, request.where[number]).files_scanned:
+            used.append(number)
     if not used and (request.where or not request.first):
         raise Declined("not-exact", "no condition is told by bitmaps alone")
     return used

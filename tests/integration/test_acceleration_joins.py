@@ -84,6 +84,8 @@ SERVED = {
     "a semi-join with rows of the statement": "SELECT f.id FROM fact f WHERE f.name IN"
     " (SELECT x FROM VALUES ('name 3'), (NULL) v(x))",
     "a value that Delta answers": "SELECT f.id FROM fact f WHERE f.k = (SELECT min(grp) FROM groups)",
+    "a comparison of columns beside it": "SELECT f.id FROM fact f JOIN parts p ON f.k = p.k"
+    " WHERE p.brand = 'brand 3' AND f.k < f.n",
     "a subquery": "SELECT (SELECT sum(f.other) FROM fact f JOIN parts p ON f.k = p.k"
     " WHERE p.brand = 'brand 3')",
 }
