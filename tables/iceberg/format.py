@@ -8,8 +8,7 @@ from typing import Any
 from tailbit.base.errors import RequirementError
 from tailbit.tables.iceberg.words import CATALOG, WORDS
 from tailbit.tables.storage import Storage, StorageOptions
-from tailbit.tables.storage.locations import LENDERS
-from tailbit.tables.storage.store import METADATA_FILE, TABLE_FORMAT
+from tailbit.tables.storage.store import LENDERS, METADATA_FILE, TABLE_FORMAT
 from tailbit.tables.table import Format, Table
 
 _CATALOGS_OF_SPARK = "org.apache.iceberg."

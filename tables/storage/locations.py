@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup
 from tailbit.tables.storage.store import (
     CATALOG_PROPERTY,
+    LENDERS,
     LENT,
     METADATA_FILE,
     SCHEMES,
@@ -38,13 +39,6 @@ CLIENT = {"connect_timeout": "5s", "timeout": "30s"}
 
 _CLIENT_NAMES = {*CLIENT, "allow_http", "allow_invalid_certificates", "proxy_url", "root_certificate"}
 _SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0}
-
-
-LENDERS: dict[str, Callable[[StorageOptions], Mapping[str, Any]]] = {}
-"""Askers for credentials that a catalog lends, by the scheme of the table's URI there (in the options).
-
-An answer has the form of obstore's credentials. It is asked for anew shortly before it expires.
-"""
 
 
 class Location(NamedTuple):

@@ -12,9 +12,9 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -86,6 +86,12 @@ def may_be_secret(name: str) -> bool:
 
 NO_OPTIONS = StorageOptions()
 """No options: everything needed is in the environment."""
+
+LENDERS: dict[str, Callable[[StorageOptions], Mapping[str, Any]]] = {}
+"""Askers for credentials that a catalog lends, by the scheme of the table's URI there (in the options).
+
+An answer has the form of obstore's credentials. It is asked for anew shortly before it expires.
+"""
 
 
 WHOLE, SMALL = 2 << 30, 1 << 20
