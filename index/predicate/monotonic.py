@@ -41,7 +41,7 @@ from tailbit.base.arrays import Longs
 from tailbit.index.functions.dates import STEPS, days_from, first_day
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.ordered import first_reached, float_at, ordered_int
-from tailbit.index.predicate.value_sets import Interval, Span, beyond_prefix
+from tailbit.index.predicate.value_sets import Interval, Span, ValueSet, beyond_prefix
 from tailbit.index.values.casts import rising_cast
 from tailbit.index.values.literals import DATE, DIGITS, MAX_DIGITS, NUMERIC, TIMES, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
@@ -99,6 +99,31 @@ def least_of_days(e: Expression, y: Number) -> Number:
     if isinstance(e, Call) and e.name == "cast" and isinstance(e.args[0], Ref) and e.args[0].type == DATE:
         return _uncast(e, y)
     return least(e, y)
+
+
+def casts_days(e: Expression) -> bool:
+    """Return whether an expression is a column of days cast to the times at which they begin."""
+    return (
+        isinstance(e, Call)
+        and e.name == "cast"
+        and e.type.name in _INSTANTS
+        and isinstance(e.args[0], Ref)
+        and e.args[0].type == DATE
+    )
+
+
+def far_days(e: Expression) -> ValueSet:
+    """Return the days beyond all times, for which a cast to times raises; Spark keeps the cast in IN."""
+    if not casts_days(e):
+        return ValueSet()
+    assert isinstance(e, Call)
+    convert, days, times = rising_cast(DATE, e.type, str(e.setting[0])), range_of(DATE), range_of(e.type)
+    if convert is None or days is None or times is None:
+        raise NotRising
+    (low, high), (first, last) = days, times
+    near = first_reached(lambda day: convert(day) >= first, low, high)
+    far = first_reached(lambda day: convert(day) > last, low, high)
+    return ValueSet.of([Interval(None, False, near, False), Interval(far, True, None, False)])
 
 
 Least = Callable[[Expression, Number], Number]

@@ -154,6 +154,8 @@ class _Truths:
         if isinstance(_unchanged(value), Ref):
             return ValueSet.points(listed.value)
         type_ = listed.type.fields[0].type
+        if self.days_as_times:
+            self.raising = self.raising.union(monotonic.far_days(value))
         equal = [self._compared("=", value, Literal(type_, constant))[0] for constant in listed.value]
         return ValueSet.union_of(equal)
 

@@ -41,8 +41,9 @@ from tailbit.tables.zones import check_zone
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
-    from tailbit.index.predicate import rising
+    from tailbit.index.predicate import monotonic, rising
 else:
+    monotonic = lazy("tailbit.index.predicate.monotonic")
     rising = lazy("tailbit.index.predicate.rising")
     evaluation = lazy("tailbit.index.expression.evaluate")
 
@@ -145,11 +146,17 @@ class ConditionReader:
         if subject.kind in self.kinds:
             return is_null(self.node(subject))
         value = self.expressions.read(subject)
-        if isinstance(value, Call) and value.type == BOOLEAN:
+        if isinstance(value, Call) and value.type == BOOLEAN and not _is_asked_of_cast_days(value):
             return is_null(self.condition(value, subject))
         if e.text == "UNKNOWN":
             self.condition(value, e)
         return self.condition(null_of(value), e)
+
+
+def _is_asked_of_cast_days(value: Call) -> bool:
+    """Return whether Spark casts days to times for IS NULL of an inequality, which raises for far days."""
+    compared = value.null_as or value
+    return compared.name in ("<", "<=", ">", ">=") and any(map(monotonic.casts_days, compared.args))
 
 
 def _negated(e: Tree, node: Node) -> Node:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import tailbit
+from support.delta_builder import DeltaBuilder
 from support.function_cells import rows, schema
-from tailbit.errors import PredicateError
+from tailbit.errors import EvaluationError, PredicateError
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import Constant, Leaf, Node, is_null, negate
 from tailbit.index.predicate.truth import judged
@@ -228,3 +232,33 @@ def same_rows(one: Node, other: Node) -> bool:
     (mine, raised), (theirs, raising) = (judged(node, TABLE, {}) for node in (one, other))
     asked = np.ones(len(mine), dtype=bool) if raising is None else ~raising
     return bool((mine == theirs)[asked].all()) and (raised is None or not raised[asked].any())
+
+
+RAISING = (
+    "CAST(w AS {t}) IN ({t} '2013-03-10 00:00:00', {t} '2018-02-17 23:30:00')",
+    "CAST(w AS {t}) IN ({t} '2013-03-10 00:00:00', {t} '2018-02-17 23:30:00', NULL)",
+    "w IN ({t} '2013-03-10 00:00:00', {t} '2018-02-17 23:30:00')",
+    "(CAST(w AS {t}) < {t} '2018-02-17 23:30:00') IS NULL",
+    "(w >= {t} '2018-02-17 23:30:00') IS NULL",
+)
+ANSWERED = {
+    "CAST(w AS {t}) < {t} '2018-02-17 23:30:00'": 3,
+    "CAST(w AS {t}) IN ({t} '2013-03-15 00:00:00')": 1,
+    "(w = {t} '2018-02-17 23:30:00') IS NULL": 1,
+    "w BETWEEN {t} '2013-03-15 00:00:00' AND {t} '2013-03-15 12:00:00'": 1,
+}
+"""Conditions on four days and a NULL, as Spark 4.2 answers them, and those for which it raises."""
+
+
+@pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_days_beyond_all_times_raise_where_spark_casts_them_to_times(tmp_path: Path, type_: str) -> None:
+    days = pa.array(np.array([-(2**31), 0, 15_779, 18_000], dtype=np.int32)).cast(pa.date32())
+    column = pa.table({"w": pa.chunked_array([days, pa.nulls(1, pa.date32())])})
+    builder = DeltaBuilder(str(tmp_path)).create(column.schema)
+    builder.commit([builder.data_file(column)])
+    table = tailbit.open(tmp_path)
+    for condition in RAISING:
+        with pytest.raises(EvaluationError):
+            table.where(condition.format(t=type_)).count()
+    counts = {condition: table.where(condition.format(t=type_)).count() for condition in ANSWERED}
+    assert counts == ANSWERED
