@@ -341,4 +341,5 @@ def test_the_rows_of_a_scan_are_counted_as_those_of_other_scans(
     frame = spark.sql(f"SELECT sum(id) FROM ({statement})" if operation == "sum" else statement)
     frame.collect()
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
-    assert (leaf.nodeName(), leaf.metrics().apply("numOutputRows").value()) == ("IndexedAnswer", 12)
+    assert leaf.nodeName() == "IndexedAnswer", accelerated.last()
+    assert leaf.metrics().apply("numOutputRows").value() == 12

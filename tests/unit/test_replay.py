@@ -279,7 +279,8 @@ _SEEN = "import os, sys; print(sys.argv[1:], sys.stdin.read(), os.getcwd(), os.e
 
 def test_a_forked_process_has_what_it_is_given(tmp_path: Path) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with Forked(["-c", _SEEN, "a", "b"], cwd=tmp_path, env={"SEEN": "here"}, text=True, **pipes) as process:
+    environment = os.environ | {"SEEN": "here"}
+    with Forked(["-c", _SEEN, "a", "b"], cwd=tmp_path, env=environment, text=True, **pipes) as process:
         assert process.communicate("asked") == (f"['a', 'b']|asked|{tmp_path}|here\n", None)
 
 
