@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -96,12 +96,10 @@ def argument(call: Call) -> Expression:
 
 def least_of_days(e: Expression, y: Number) -> Number:
     """Return `least`, also of days cast to the times at which they begin."""
-    if isinstance(e, Call) and e.name == "cast" and isinstance(e.args[0], Ref) and e.args[0].type == DATE:
-        return _uncast(e, y)
-    return least(e, y)
+    return _uncast(e, y) if casts_days(e) else least(e, y)
 
 
-def casts_days(e: Expression) -> bool:
+def casts_days(e: Expression) -> TypeGuard[Call]:
     """Return whether an expression is a column of days cast to the times at which they begin."""
     return (
         isinstance(e, Call)
@@ -116,7 +114,6 @@ def far_days(e: Expression) -> ValueSet:
     """Return the days beyond all times, for which a cast to times raises; Spark keeps the cast in IN."""
     if not casts_days(e):
         return ValueSet()
-    assert isinstance(e, Call)
     convert, days, times = rising_cast(DATE, e.type, str(e.setting[0])), range_of(DATE), range_of(e.type)
     if convert is None or days is None or times is None:
         raise NotRising
