@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 from support.acceleration import rows_of
 from support.profiles import PROOF, SEED
+from support.spark_session import session_settings
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
 
@@ -191,16 +192,11 @@ def is_broadcast(accelerated: Acceleration, statement: str, enabled: bool) -> bo
         "spark.tailbit.mostRows": "1",
         "spark.tailbit.serve": "rows,files",
     }
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
+    with session_settings(spark, settings):
         if enabled:
             assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
-        spark.conf.set("spark.tailbit.enabled", str(enabled).lower())
-        return "BroadcastHashJoin" in spark.sql(statement)._jdf.queryExecution().executedPlan().toString()
-    finally:
-        for name in [*settings, "spark.tailbit.enabled"]:
-            spark.conf.unset(name)
+        with session_settings(spark, {"spark.tailbit.enabled": str(enabled).lower()}):
+            return "BroadcastHashJoin" in spark.sql(statement)._jdf.queryExecution().executedPlan().toString()
 
 
 @pytest.mark.parametrize("name", SMALL_SIDES)
