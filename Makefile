@@ -40,8 +40,8 @@ help:
 	@echo "make mutations        hand-made faults, one a room, each of which a test must find: an hour or two; to docs/testing.md"
 	@echo "make verdicts         ask Spark the constant questions of the tests and record its answers in tests/verdicts"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
-	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; KIND=definitions: indexes made and dropped"
-	@echo "                      meanwhile (KILLS=1: and killed); KIND=tables: 20 tables of one application (SECONDS=1200 COMPACT=200)"
+	@echo "make load             20 commits a second to 20 tables of one application: lag, memory (SECONDS=1200 TABLES=20 COMPACT=200);"
+	@echo "                      KIND=definitions: indexes made and dropped beside a stream (KILLS=1: and killed)"
 	@echo "make kill             an application of 5 tables is killed, and another takes over: KILLS=200 MINUTES=60; KIND=restarts:"
 	@echo "                      the same is started again (RESTARTS=50); KIND=changes: a process that changes rows is killed"
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
@@ -124,18 +124,16 @@ soak: SECONDS = 3600
 soak: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.soak --seconds $(SECONDS) --seed $(SEED) --record ../docs/guarantees.md
 
-# Load of a kind: one table, whose writers commit faster than people do; `definitions`, where indexes of every kind are
-# made, dropped and rebuilt beside the shipped command; `tables`, an application of many. Each run is recorded.
+# Load of an application of tables, which get commits faster than people make them; of `definitions`, indexes of every
+# kind are made, dropped and rebuilt beside the shipped command. Each run is recorded.
 LOAD = cd tests && $(BIN)/python -m
 load: $(VENV)/.test-installed java
 ifeq ($(KIND),definitions)
 	$(LOAD) support.load.definitions --seconds $(or $(SECONDS),600) --rate $(or $(RATE),2) --seed $(SEED) \
 		$(if $(KILLS),--kill-every 45) --record ../docs/guarantees.md
-else ifeq ($(KIND),tables)
+else
 	$(LOAD) support.load.many --seconds $(or $(SECONDS),1200) --rate $(or $(RATE),20) $(if $(TABLES),--tables $(TABLES)) \
 		$(if $(COMPACT),--compact $(COMPACT)) --seed $(SEED) --record ../docs/guarantees.md
-else
-	$(LOAD) support.load --seconds $(or $(SECONDS),600) --rate $(or $(RATE),20) --behind $(or $(BEHIND),0) --record ../docs/guarantees.md
 endif
 
 # Kills of a kind: an application of tables, which another takes over (or, `restarts`, which is started again), or a

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from support.iceberg import counted, unpack
 from support.iceberg_catalog import Sales, rest_server, rows
 from support.stored import put_into
 from support.waiting import wait_until
-from tailbit.errors import NoIndexError
 from tailbit.streaming.query import launch
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
@@ -34,7 +34,7 @@ ui = false
 
 [defaults]
 idle_poll = "200ms"
-storage_options = {{ "catalog.uri" = "{uri}" }}
+storage_options = {{ "catalog.type" = "rest", "catalog.uri" = "{uri}" }}
 
 [[table]]
 path = "iceberg://prod/sales.orders"
@@ -70,57 +70,36 @@ def test_the_stream_follows_a_table_of_a_catalog_on_the_workers(
     assert opened.verify().sound
 
 
-def test_a_run_waits_for_a_rest_catalog_that_fails_and_goes_on(tmp_path: Path) -> None:
-    sales = Sales(tmp_path / "lake")
-    orders = sales.create("orders")
-    orders.append(rows(0, 40))
-
-    def covered() -> bool:
-        head = str(orders.current_snapshot().snapshot_id)
-        try:
-            return bool(status_of(ORDERS, storage_options=sales.options)["covered_version"] == head)
-        except NoIndexError:
-            return False
-
-    command = ["tailbit.cli", "run", ORDERS, "--columns", "city"]
-    given = ["--storage-option", "catalog.type=rest", "--storage-option"]
-    with rest_server(sales) as (uri, _):
-        indexer = Child("indexer", tmp_path / "indexer.log", [*command, *given, f"catalog.uri={uri}"])
-        try:
-            wait_until(covered, indexer.check)
-        except BaseException:
-            indexer.kill()
-            raise
-    with indexer:
-        port = int(uri.rpartition(":")[2])
-        orders.append(rows(100, 120))
-        with socket.create_server(("127.0.0.1", port)) as broken:
-            broken.accept()[0].close()
-        with rest_server(sales, port):
-            wait_until(covered, indexer.check)
-            indexer.check()
-            assert "CatalogError" in (tmp_path / "indexer.log").read_text(), "it was never told"
-            indexer.kill()
-
-
-def test_an_application_follows_tables_of_a_catalog_by_name(tmp_path: Path) -> None:
+def test_an_application_follows_tables_of_a_rest_catalog_by_name_and_goes_on_after_it_failed(
+    tmp_path: Path,
+) -> None:
     sales = Sales(tmp_path / "lake")
     tables = [sales.create(name) for name in ("orders", "returns")]
     for table in tables:
         table.append(rows(0, 40))
-    file = tmp_path / "tailbit.toml"
-    file.write_text(CONFIGURATION.format(folder=tmp_path, uri=sales.uri))
+    file, log = tmp_path / "tailbit.toml", tmp_path / "indexer.log"
 
     def covers(name: str) -> bool:
         answer = tailbit.open(f"iceberg://prod/sales.{name}", storage_options=sales.options).where()
         return answer.covered_version == answer.version
 
-    with Child("indexer", tmp_path / "indexer.log", ["tailbit.cli", "run", "--config", str(file)]) as indexer:
+    with ExitStack() as at_work:
+        with rest_server(sales) as (uri, _):
+            file.write_text(CONFIGURATION.format(folder=tmp_path, uri=uri))
+            indexer = at_work.enter_context(
+                Child("indexer", log, ["tailbit.cli", "run", "--config", str(file)])
+            )
+            wait_until(lambda: covers("orders") and covers("returns"), indexer.check)
         for table in tables:
             table.append(rows(100, 120))
-        wait_until(lambda: covers("orders") and covers("returns"))
-        said = command("status", "--config", file, "--json", check=True)
-        indexer.check()
+        port = int(uri.rpartition(":")[2])
+        with socket.create_server(("127.0.0.1", port)) as broken:
+            broken.accept()[0].close()
+        with rest_server(sales, port):
+            wait_until(lambda: covers("orders") and covers("returns"), indexer.check)
+            said = command("status", "--config", file, "--json", check=True)
+            indexer.check()
+            assert "CatalogError" in log.read_text(), "it was never told"
     accounts = [json.loads(line) for line in said.stdout.splitlines()]
     assert {account["id"]: account["state"] for account in accounts} == {
         "sales.orders": "complete",

@@ -16,6 +16,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.waiting import end_with_parent
+
 ACCESS_KEY = "AKIDTESTS"
 SECRET = "s3cr3t-of-the-tests"
 
@@ -134,10 +136,15 @@ def rclone(folder: Path) -> Iterator[Server]:
 def running(
     command: list[str], log: Path, variables: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A server as a process; it is killed at the end. `variables`: more of its environment."""
+    """A server as a process; it is killed at the end, also of a run that is killed itself.
+
+    `variables`: more of its environment.
+    """
     with log.open("wb") as out:
         env = os.environ | dict(variables or {})
-        process = subprocess.Popen(command, stdout=out, stderr=out, cwd=log.parent, env=env)
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, cwd=log.parent, env=env, preexec_fn=end_with_parent
+        )
         try:
             yield process
         finally:

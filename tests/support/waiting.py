@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -50,3 +52,9 @@ def signalled(process: subprocess.Popen[str], number: signal.Signals) -> None:
         except subprocess.TimeoutExpired:
             continue
         return
+
+
+def end_with_parent() -> None:
+    """Have Linux kill this process once the thread that started it has ended: PR_SET_PDEATHSIG."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)

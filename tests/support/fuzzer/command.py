@@ -8,11 +8,9 @@ finding names its seed: --only makes it again, alone. Exit status 1 where anythi
 from __future__ import annotations
 
 import argparse
-import ctypes
 import datetime
 import os
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Mapping
@@ -28,6 +26,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from support.fuzzer.kinds import KINDS, Kind
 from support.fuzzer.tally import Tally
 from support.marks import write_row
+from support.waiting import end_with_parent
 
 SEEDS_A_RUN = 1_000_000
 """The n-th seed of a run with seed s is s times this, plus n: each can be made again alone."""
@@ -121,15 +120,10 @@ def act(name: str, folder: str, seed: int, each: int) -> Tally:
     return KINDS[name].act(folder, seed, each)
 
 
-_END_WITH_PARENT = 1
-"""PR_SET_PDEATHSIG of Linux's `prctl`."""
-
-
 def begin_worker() -> None:
     """Leave Ctrl-C to the process that counts, and end with that process, however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
+    end_with_parent()
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,8 +1,0 @@
-"""`python -m support.load`."""
-
-import sys
-
-from support.load.command import main
-
-if __name__ == "__main__":
-    sys.exit(main())
