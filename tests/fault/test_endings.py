@@ -53,7 +53,6 @@ class OnADisk(Shipped):
         subprocess.run([*inside, "mount", "-o", f"remount,{how}", str(self.disk)], check=True)
 
     def tells(self, notice: str) -> bool:
-        """Whether it has said this as a notice."""
         return any(notice in told.get("notice", "") for told in self.told())
 
     def tells_covered(self, version: int) -> bool:

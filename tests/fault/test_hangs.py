@@ -46,7 +46,6 @@ def started(run: Shipped, limit: str) -> None:
 
 
 def chosen(run: Shipped, part: str) -> list[psutil.Process]:
-    """The processes of one part of a run."""
     if part == "java":
         return run.descendants("java")
     named = [(process, " ".join(process.cmdline())) for process in run.descendants("python")]
@@ -135,7 +134,6 @@ def test_the_start_says_for_which_table_spark_starts_and_systemd_hears_that_the_
 
 
 def messages(systemd: socket.socket) -> Iterator[str]:
-    """The messages that have come."""
     with suppress(BlockingIOError):
         while True:
             yield systemd.recv(4096).decode()

@@ -48,7 +48,6 @@ def part_of(application: Application, part: str) -> list[psutil.Process]:
 
 
 def java_of(application: Application) -> psutil.Process:
-    """The Java process of an application."""
     (java,) = part_of(application, "java")
     return java
 

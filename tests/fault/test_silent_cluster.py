@@ -44,7 +44,6 @@ class Cluster:
 
     @property
     def master(self) -> str:
-        """The URL of its master."""
         return f"spark://127.0.0.1:{self.port}"
 
     def script(self, action: str) -> None:

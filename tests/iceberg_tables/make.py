@@ -63,7 +63,6 @@ class Maker:
         self.spark.sql(f"CALL h.system.{text}".replace("{t}", f"d.{self.name}"))
 
     def create(self, columns: str, version: int = 2, partitioned: str = "", **properties: str) -> None:
-        """Create the table."""
         parts = f"PARTITIONED BY ({partitioned})" if partitioned else ""
         given = {"format-version": str(version), **properties}
         listed = ", ".join(f"'{key}'='{value}'" for key, value in given.items())

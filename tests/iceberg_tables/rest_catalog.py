@@ -157,8 +157,6 @@ class RestCatalog:
 
 @contextmanager
 def served(catalog: RestCatalog) -> Iterator[str]:
-    """Serve a catalog; yield its URI."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)

@@ -84,7 +84,6 @@ def tables(replayed_once: tuple[Any, Path]) -> dict[str, str]:
 
 
 def index_of(path: str, kind: str) -> str:
-    """Where the index of a kind is."""
     return f"{path} {kind}-index"
 
 

@@ -85,7 +85,6 @@ def written(replayed_once: tuple[Any, Path]) -> str:
 
 @pytest.fixture
 def copied(spark: Any, written: str, table_path: str) -> str:
-    """A copy of that table."""
     shutil.copytree(written, table_path)
     forget_logs(spark)
     return table_path
@@ -96,7 +95,6 @@ def log_of(path: str) -> Path:
 
 
 def names(path: str, pattern: str) -> list[str]:
-    """What of the log is named so."""
     return sorted(name for name in os.listdir(log_of(path)) if re.fullmatch(pattern, name))
 
 

@@ -30,7 +30,6 @@ EVERYTHING = (
 
 
 def made(spark: Any, path: str, columns: str, rows: str, more: str = "", properties: str = VECTORS) -> str:
-    """A table of a path with rows."""
     spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta {more} TBLPROPERTIES ({properties})")
     spark.sql(f"INSERT INTO delta.`{path}` {rows}")
     return path

@@ -55,8 +55,6 @@ def ours(text: str) -> Truth | None:
 
 
 def sparks(typed: JudgedRows, predicates: Sequence[str], zone: str = "UTC") -> list[Truth]:
-    """Spark's truth of each row."""
-
     def truths(asked: Sequence[str]) -> list[Truth]:
         found: list[Truth] = []
         names = {"spark.sql.session.timeZone": zone, "spark.sql.codegen.wholeStage": "false"}

@@ -77,7 +77,6 @@ def counted(rows: pa.Table) -> Counter[str]:
 
 
 def conditions(table: HudiTable, instant: HudiInstant) -> list[str]:
-    """Return the conditions whose columns a table has at an instant."""
     names = {*table.rows(instant).column_names}
     own = CONDITIONS[KINDS.get(table.name, "orders")]
     words = {condition: {*condition.replace("'", " ").split()} for condition in own}
@@ -85,7 +84,6 @@ def conditions(table: HudiTable, instant: HudiInstant) -> list[str]:
 
 
 def indexed_columns(table: HudiTable, instant: HudiInstant) -> list[str]:
-    """Return the columns to index: all that have keys at an instant."""
     schema = table.rows(instant).schema
     plain = [f.name for f in schema if not pa.types.is_nested(f.type) and f.name != "_hoodie_commit_seqno"]
     return [*plain, "place.city"] if "place" in schema.names else plain

@@ -51,7 +51,6 @@ class Built:
         return open_table(self.table).snapshot(version)
 
     def task(self, version: int | None = None, columns: Sequence[str] | None = None) -> BuildTask:
-        """All that is missing at a version, as one task."""
         snapshot = self.snapshot(version)
         leaves = {column.id: column for column in snapshot.schema.leaves()}
         wanted = [leaves[name] for name in columns or self.columns if name in leaves]

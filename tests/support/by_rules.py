@@ -13,7 +13,6 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def local_by_rules(instant: int, zone: str) -> int:
-    """The local time of an instant."""
     changes = _changes_near(instant // _US, zone)
     later = [change.before for change in changes if instant // _US < change.instant]
     return instant + (later[0] if later else _last(changes, zone)) * _US

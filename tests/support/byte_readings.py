@@ -52,7 +52,6 @@ def column_of_parquet(data: bytes, name: str) -> list[Any] | None:
 
 
 def z85_reading(text: str) -> bytes:
-    """The bytes of Z85 text."""
     out = b""
     for at in range(0, len(text), 5):
         places = [Z85.index(digit) * 85 ** (4 - i) for i, digit in enumerate(text[at : at + 5].encode())]

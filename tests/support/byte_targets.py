@@ -90,7 +90,6 @@ class Ground:
         (self.folder / "free" / name).write_bytes(data)
 
     def targets(self) -> dict[str, Target]:
-        """All targets by name."""
         seeds = self.seeds
         found = [
             Target("commit", self.commit, seeds.commits),
@@ -108,7 +107,6 @@ class Ground:
         return {target.name: target for target in (*found, *self._of_hudi())}
 
     def _of_hudi(self) -> list[Target]:
-        """The targets of Hudi tables."""
         hudi = HudiBytes(self.storage)
         return [
             Target(

@@ -26,7 +26,6 @@ _SHARED = 5
 
 
 def page() -> str:
-    """Return the page."""
     records = {name: list(_records(command)) for name, command in commands().items()}
     count = Counter(record for all_ in records.values() for record in all_)
     shared = [record for record, times in count.items() if times >= _SHARED]

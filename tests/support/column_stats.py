@@ -28,7 +28,6 @@ from tailbit.tables.storage import LocalStorage, Storage
 
 
 def column(name: str, type_: str = "long", *inner: str) -> Column:
-    """A column by its path and type."""
     path = (name, *inner)
     return Column(path, path, DataType(type_))
 
@@ -92,15 +91,12 @@ class StatsOfFiles:
 
     @property
     def files(self) -> Mapping[str, IndexFile]:
-        """The live files."""
         return self.live
 
     def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
-        """The live files of one kind."""
         return list(self.live.values())
 
     def paths_of(self, kind: Kind[Any]) -> frozenset[str]:
-        """Their paths."""
         return frozenset(self.live)
 
     def reader(self, kind: Kind[Any]) -> Any:

@@ -234,7 +234,6 @@ BETWEEN_PROCESSES = {
 
 
 def page() -> str:
-    """Return the page."""
     described = ("default", "effect")
     return _PAGE.format(
         options=_table(("option", "argument", "key", *described), _options()),

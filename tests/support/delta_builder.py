@@ -57,12 +57,10 @@ def delta_type(type_: pa.DataType) -> Any:
 
 
 def field_json(column: pa.Field, **metadata: Any) -> Action:
-    """The schema JSON of a field."""
     return {"name": column.name, "type": delta_type(column.type), "nullable": True, "metadata": metadata}
 
 
 def schema_json(schema: pa.Schema) -> Action:
-    """The schema JSON of a table."""
     return {"type": "struct", "fields": [field_json(f) for f in schema]}
 
 
@@ -84,7 +82,6 @@ class DeltaBuilder:
 
     @property
     def log(self) -> Path:
-        """The log folder."""
         return Path(self.path) / "_delta_log"
 
     def create(
@@ -126,7 +123,6 @@ class DeltaBuilder:
         configuration: dict[str, str] | None = None,
         table_id: str | None = None,
     ) -> Action:
-        """The body of a metaData action."""
         text = json.dumps(schema if isinstance(schema, dict) else schema_json(schema))
         return {
             "id": table_id or str(uuid.uuid4()),

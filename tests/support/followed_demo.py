@@ -148,7 +148,6 @@ class Demo(ABC):
 
 
 def counted(rows: pa.Table, condition: str) -> int:
-    """Count the rows of a condition with DuckDB."""
     with duckdb.connect() as engine:
         engine.register("rows_read", rows)
         [(found,)] = engine.sql(f"SELECT count(*) FROM rows_read WHERE {condition}").fetchall()

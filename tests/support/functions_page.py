@@ -74,7 +74,6 @@ def read(text: str) -> Expression | None:
 
 
 def page() -> str:
-    """The page."""
     count = rows().num_rows
     lines = []
     for name, texts in CELLS.items():
@@ -92,7 +91,6 @@ def page() -> str:
 
 
 def _casts() -> str:
-    """Which types are cast to which."""
     lines = ["", "## Casts of columns", "", "| from | to |", "|---|---|"]
     for name in _TYPES:
         to = [other.partition("(")[0] for other in _TYPES if is_castable(_type(name), _type(other))]

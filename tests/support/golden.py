@@ -65,7 +65,6 @@ Row = dict[str, Any]
 
 
 def row(at: int) -> Row:
-    """Row `at` of the table."""
     tags = [None, [], ["a", None], ["b", "a", "a"], ["b"]][at % 5]
     return {
         "k": None if at % 37 == 0 else (at * 7919) % 1000 - 500,
@@ -259,7 +258,6 @@ def answers() -> dict[str, list[dict[str, Any]]]:
 
 
 def unpack(format_: int, folder: str | Path) -> str:
-    """Unpack the table of a format into a folder; return its path."""
     with tarfile.open(INDEXES) as files:
         mine = [member for member in files if member.name.split("/")[0] == f"format_{format_}"]
         files.extractall(folder, mine, filter="data")

@@ -61,7 +61,6 @@ class History(ABC):
         return name
 
     def rows(self, count: int) -> pa.Table:
-        """Random rows of the table."""
         return random_rows(self.rng, count)
 
     def operations(self) -> dict[str, Callable[[], None]]:
@@ -115,7 +114,6 @@ class DeltalakeHistory(History):
 
     @property
     def table(self) -> Any:
-        """The table at its head."""
         import deltalake
 
         return deltalake.DeltaTable(self.path)

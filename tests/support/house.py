@@ -114,7 +114,6 @@ def _folder(path: str) -> str:
 
 
 def record() -> dict[str, object]:
-    """Return what is counted, as the record has it."""
     return {"circles": sorted(circles()), "empty names": dict(sorted(empty_names().items()))}
 
 

@@ -59,7 +59,6 @@ class HudiTable:
 
 
 def packed_names(kind: str = "") -> list[str]:
-    """Name the packed tables of a kind, or all."""
     return sorted(pack.name.removesuffix(".tar.gz") for pack in PACKED.glob(f"{kind}*.tar.gz"))
 
 

@@ -24,7 +24,6 @@ Written = OneWritten | tuple[OneWritten, ...]
 
 
 def log_block(kind: int, headers: Headers, content: bytes = b"", form: int = 1) -> bytes:
-    """Return the bytes of a block."""
     parts = [struct.pack(">ii", form, kind), _headers(headers), struct.pack(">q", len(content)), content]
     inner = b"".join([*parts, _headers({})])
     size = len(inner) + 8
@@ -42,7 +41,6 @@ def _headers(headers: Headers) -> bytes:
 def avro_block(
     instant: str, schema: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], more: Headers | None = None
 ) -> bytes:
-    """Return a block of Avro records."""
     parsed = fastavro.parse_schema(dict(schema))
     out = [struct.pack(">ii", 3, len(rows))]
     for row in rows:
@@ -55,7 +53,6 @@ def avro_block(
 def parquet_block(
     instant: str, schema: Mapping[str, Any], rows: pa.Table, more: Headers | None = None
 ) -> bytes:
-    """Return a block that is a Parquet file."""
     sink = io.BytesIO()
     pq.write_table(rows, sink)
     return log_block(PARQUET, {INSTANT: instant, SCHEMA: json.dumps(schema), **(more or {})}, sink.getvalue())

@@ -114,7 +114,6 @@ class HudiTimeline:
 
     @property
     def now_ms(self) -> int:
-        """Milliseconds from 1970 to now."""
         return (self._now - EPOCH) // timedelta(milliseconds=1)
 
     def request(self, action: str = "commit", plan: bytes = b"") -> str:
@@ -128,7 +127,6 @@ class HudiTimeline:
         return f"{requested}.inflight" if action == "commit" else f"{requested}.{action}.inflight"
 
     def complete(self, requested: str, action: str, metadata: Metadata, plan: bytes = b"") -> Instant:
-        """Complete an instant now."""
         completed = self.tick()
         as_json = self.version < 8 and action in ("commit", "deltacommit", "replacecommit")
         body = json.dumps(metadata, indent=1).encode() if as_json else in_avro(action, metadata)

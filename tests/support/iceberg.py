@@ -39,7 +39,6 @@ class Unpacked:
         return names
 
     def rows(self, state: str) -> pa.Table:
-        """The rows that were recorded of a state."""
         return pq.read_table(self.path / "truth" / f"{self.states.index(state)}.parquet")
 
 

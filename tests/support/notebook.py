@@ -32,7 +32,6 @@ def outputs(notebook: dict[str, Any], folder: Path) -> list[list[Output]]:
 
 
 def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the cells that hold code."""
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 

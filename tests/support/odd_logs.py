@@ -146,7 +146,6 @@ class OddLog:
     why: str = ""
 
     def write(self, path: Path) -> str:
-        """Write the table; its path."""
         table = OddTable(path)
         self.change(table)
         return table.write()

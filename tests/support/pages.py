@@ -11,12 +11,10 @@ PAGES = (README, GUIDE, OPERATIONS)
 
 
 def text_of(page: str) -> str:
-    """Return the text of a page of the repository."""
     return (ROOT / page).read_text(encoding="utf-8")
 
 
 def blocks(text: str, language: str | None = None) -> list[str]:
-    """Return the code blocks of a text: all of them, or those of one language."""
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [block for name, block in fenced if language in (None, name)]
 

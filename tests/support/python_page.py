@@ -35,7 +35,6 @@ Whoever asks needs `tailbit` alone; what stands under [Spark](#spark) needs `tai
 
 
 def page() -> str:
-    """Return the page."""
     parts = [
         _HEAD,
         _of_function("tailbit.open", open_indexed, level="##"),

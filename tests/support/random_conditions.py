@@ -72,7 +72,6 @@ class Conditions:
         self.rng = rng
 
     def tree(self, depth: int) -> RandomCondition:
-        """AND, OR, NOT and IS over random conditions."""
         roll = self.rng.random()
         if depth == 0 or roll < 0.4:
             atom = self.atom(2)
@@ -161,7 +160,6 @@ class Conditions:
         return f"{value} {word}{self._pick('LIKE', 'ILIKE')} {self._pick(*_PATTERNS)}"
 
     def number(self, depth: int) -> str:
-        """A number."""
         if depth <= 0:
             return self._pick(*_NUMBERS, *_CONSTANTS)
         inner = self.number(depth - 1)
@@ -209,7 +207,6 @@ class Conditions:
         )
 
     def text(self, depth: int) -> str:
-        """A text."""
         if depth <= 0:
             return self._pick("s", "n", "t", *_TEXTS, "NULL")
         inner = self.text(depth - 1)
@@ -248,7 +245,6 @@ class Conditions:
         )
 
     def date(self, depth: int) -> str:
-        """A date or time."""
         if depth <= 0:
             return self._pick(
                 "dt", "ts", "nt", "DATE'2020-02-29'", "TIMESTAMP'2019-12-31 23:59:59.999999'", "DATE'epoch'"

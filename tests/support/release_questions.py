@@ -18,7 +18,6 @@ MODES = ("files", "rows", "counts", "groups")
 
 
 def rows_of(spark: Any, statement: str) -> list[str]:
-    """Return the rows of a statement as text."""
     return sorted(repr(tuple(row)) for row in spark.sql(statement).collect())
 
 

@@ -46,7 +46,6 @@ class ReplayedSpark:
 
     @cached_property
     def session(self) -> Any:
-        """The real session."""
         return self._start()
 
     @property

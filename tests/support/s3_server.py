@@ -35,7 +35,6 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Its endpoint."""
         return f"http://127.0.0.1:{self.port}"
 
     def options(self, port: int | None = None) -> dict[str, str]:

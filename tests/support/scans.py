@@ -27,7 +27,6 @@ def scanned(path: str, predicate: str, by_polars: bool | None = None) -> list[li
 def positions(
     table: tailbit.IndexedTable, scans: Sequence[Scan], by_polars: bool | None = None
 ) -> list[list[int]]:
-    """What scans of a table find."""
     storage = table.where()._selection.storage
     return [at.tolist() for at in scan(storage, scans, by_polars)]
 

@@ -57,7 +57,6 @@ class Shipped:
 
     @property
     def index(self) -> str:
-        """The folder of the index."""
         return f"{self.table}/_tailbit"
 
     def start(self, *arguments: str, fault: str | None = None) -> float:
@@ -130,7 +129,6 @@ class Shipped:
         return [process for process in self._started.values() if _lives(process) and _named(process, name)]
 
     def kill(self, processes: list[psutil.Process]) -> None:
-        """SIGKILL."""
         for process in processes:
             with suppress(psutil.Error):
                 process.kill()

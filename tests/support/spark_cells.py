@@ -100,8 +100,6 @@ class JudgedRows:
         return self._verdicts.answers(kind, questions, reply, self._digest)
 
     def values(self, raising: Mapping[str, Sequence[int]]) -> dict[str, pa.Array | str]:
-        """As `spark_values`."""
-
         def reply(asked: Sequence[tuple[str, Sequence[int]]]) -> list[Any]:
             return [*spark_values(self.frame, dict(asked)).values()]
 
@@ -110,8 +108,6 @@ class JudgedRows:
         return dict(zip(raising, answers, strict=True))
 
     def errors(self, raising: Mapping[str, Sequence[int]]) -> dict[tuple[str, int], str]:
-        """As `spark_errors`."""
-
         def reply(asked: Sequence[tuple[str, Sequence[int]]]) -> list[list[str]]:
             raised = spark_errors(self.frame, dict(asked))
             return [[raised[text, row] for row in rows] for text, rows in asked]

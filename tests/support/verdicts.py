@@ -70,7 +70,6 @@ class Verdicts:
         return key_of(kind, about, question) in self._used
 
     def record(self, kind: str, about: str, question: object, answer: Any) -> None:
-        """Record the answer to one question."""
         key = key_of(kind, about, question)
         self._used.add(key)
         self._answers[key] = encoded(answer)
@@ -106,7 +105,6 @@ def read(path: Path) -> dict[bytes, bytes]:
 
 
 def key_of(kind: str, about: str, question: object) -> bytes:
-    """Return the key of a question: 16 bytes."""
     text = json.dumps([pyspark.__version__, kind, about, question])
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 

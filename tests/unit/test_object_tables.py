@@ -27,7 +27,6 @@ from support.stored_commits import check_committed_once, check_one_wins
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import (
-    ForeignIndexError,
     IndexerRunningError,
     NoConditionalPutError,
     NoIndexError,
@@ -72,12 +71,6 @@ def drive(table: str, options: StorageOptions) -> Drive:
 def later() -> int:
     """In two hours, in ms since 1970."""
     return int((time.time() + 7200) * 1000)
-
-
-def test_a_table_in_a_store_without_an_index_is_answered_as_on_disk(
-    table: str, written: DeltaBuilder, s3_options: dict[str, str]
-) -> None:
-    assert checked(table, written.path, s3_options).state == "absent"
 
 
 @pytest.fixture
@@ -195,12 +188,6 @@ def test_a_folder_without_a_table_is_refused_by_name(s3_root: str, s3_options: d
     open_storage(s3_root, StorageOptions.of(s3_options)).put("notes.txt", b"mine")
     with pytest.raises(NotATableError, match="it has no _delta_log"):
         tailbit.open(s3_root, storage_options=s3_options)
-
-
-def test_an_index_is_not_made_where_something_else_is(s3_root: str, options: StorageOptions) -> None:
-    open_storage(s3_root, options).put("notes.txt", b"mine")
-    with pytest.raises(ForeignIndexError, match=r"notes\.txt"):
-        new_index(s3_root, options=options)
 
 
 @pytest.mark.parametrize("behind_s", [0.0, 3600.0, -3600.0])

@@ -51,7 +51,6 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def installed(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the wheel was installed."""
     site = tmp_path_factory.mktemp("site")
     run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", site, wheels[0])
     return site

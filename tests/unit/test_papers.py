@@ -48,7 +48,6 @@ def test_links_between_the_papers_lead_somewhere(page: str) -> None:
 
 
 def steps(workflow: Path) -> list[dict[str, Any]]:
-    """The steps of all jobs of a workflow."""
     jobs = yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"]
     return [step for job in jobs.values() for step in job["steps"]]
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +10,9 @@ import pyarrow as pa
 import pytest
 
 from support import replay, scheduling, verdicts
-from support.forked import Forked, forked
 from support.mutations import TABLE, faults, wrong_entries
 from support.replay import Replay
 from support.verdicts import FOLDER, Verdicts, decoded, digest_of, encoded, read
-from support.waiting import HANG_S
 
 
 class Writer:
@@ -107,15 +102,6 @@ def test_a_test_that_writes_between_two_statements_is_recorded_as_one_that_needs
     (roots[0] / "table" / "0").write_text("of the test")
     record(monkeypatch, page, roots[0], Writer(roots[0]))
     (roots[1] / "table" / "0").write_text("of the test")
-    writer = Writer(roots[1])
-    asked(Replay(Verdicts(page), "test_x", roots[1]), writer)
-    assert writer.asked == 2
-
-
-def test_a_proof_replays_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, roots: list[Path]) -> None:
-    page = tmp_path / "x.arrow"
-    record(monkeypatch, page, roots[0], Writer(roots[0]))
-    monkeypatch.setattr(replay, "PROOF", True)
     writer = Writer(roots[1])
     asked(Replay(Verdicts(page), "test_x", roots[1]), writer)
     assert writer.asked == 2
@@ -272,44 +258,3 @@ def test_every_record_belongs_to_a_test_module_that_asks_for_it() -> None:
 
 def test_every_hand_made_fault_quotes_a_text_that_stands_once_and_names_tests_that_are_there() -> None:
     assert wrong_entries(faults(TABLE.read_text(encoding="utf-8"))) == []
-
-
-_SEEN = "import os, sys; print(sys.argv[1:], sys.stdin.read(), os.getcwd(), os.environ['SEEN'], sep='|')"
-
-
-def test_a_forked_process_has_what_it_is_given(tmp_path: Path) -> None:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    environment = os.environ | {"SEEN": "here"}
-    with Forked(["-c", _SEEN, "a", "b"], cwd=tmp_path, env=environment, text=True, **pipes) as process:
-        assert process.communicate("asked") == (f"['a', 'b']|asked|{tmp_path}|here\n", None)
-
-
-@pytest.mark.parametrize(
-    ("program", "status"),
-    [
-        ("", 0),
-        ("raise SystemExit(75)", 75),
-        ("raise SystemExit('why')", 1),
-        ("raise ValueError", 1),
-        ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
-        ("import threading; threading.Timer(0.05, print, ['late']).start()", 0),
-    ],
-)
-def test_a_forked_process_ends_as_one_that_starts(program: str, status: int) -> None:
-    done = forked("-c", program)
-    assert (done.returncode, done.stdout) == (status, "late\n" if "late" in program else "")
-
-
-def test_a_forked_process_is_waited_for_and_signalled() -> None:
-    process = Forked(["-c", "import os; os.read(0, 1)"], stdin=subprocess.PIPE, start_new_session=True)
-    with process:
-        assert (process.poll(), os.getsid(process.pid)) == (None, process.pid)
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.01)
-        process.terminate()
-        assert process.wait(HANG_S) == -signal.SIGTERM
-
-
-def test_variables_that_only_a_start_obeys_are_refused() -> None:
-    with pytest.raises(AssertionError, match="PYTHONPATH"):
-        forked("-c", "", env={"PYTHONPATH": "/elsewhere"})

@@ -35,7 +35,6 @@ def unit(request: pytest.FixtureRequest) -> Path:
 
 
 def settings(unit: Path) -> dict[str, str]:
-    """The settings of a unit."""
     lines = unit.read_text(encoding="utf-8").splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 

@@ -25,7 +25,6 @@ ROWS = 20
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """A table with an index."""
     path = str(tmp_path / "table")
     write_deltalake(path, pa.table({"v": range(ROWS)}))
     index_of(path, ["v"])

@@ -171,12 +171,6 @@ def test_an_error_within_a_function_of_options_points_at_its_column(here: Path) 
     assert "at character 26" in str(refused.value)
 
 
-def test_a_partition_of_an_index_that_covers_every_partition_is_refused(here: Path) -> None:
-    tailbit.sql("CREATE INDEX i ON trips (rider)")
-    with pytest.raises(StatementError, match="index i covers every partition at character 34"):
-        tailbit.sql("ALTER INDEX i ON trips PARTITION (year = 2023) REBUILD")
-
-
 def test_an_index_of_another_release_is_refused_by_name(here: Path) -> None:
     index = f"{unpack(2, here)}/_tailbit"
     with pytest.raises(CorruptIndexError, match="older release"):

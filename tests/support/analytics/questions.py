@@ -71,7 +71,6 @@ def random_question(rng: random.Random, state: State, others: Sequence[State]) -
 
 
 def type_of(state: State, column: Asked) -> pa.DataType:
-    """The type of a column at a version."""
     return state.shape.leaves()[column.parts].type
 
 

@@ -238,7 +238,6 @@ class Field:
             yield (*above, self.name), self
 
     def widened(self, type_: pa.DataType) -> Field:
-        """The field with a wider type."""
         return replace(self, type=type_, changes=(*self.changes, (delta_type(self.type), delta_type(type_))))
 
 

@@ -61,7 +61,6 @@ class Follower:
         return self.drive
 
     def step(self) -> None:
-        """One batch."""
         (self.drive or self.start()).step()
 
     def drain(self) -> None:

@@ -47,9 +47,7 @@ class ForeignHistory:
         return self._made.step()
 
     def head(self) -> ForeignVersion:
-        """The newest version."""
         return ForeignVersion(self.path, self._made.head())
 
     def readable(self) -> list[ForeignVersion]:
-        """All versions."""
         return [ForeignVersion(self.path, v) for v in range(self._made.head() + 1)]

@@ -268,5 +268,4 @@ class HudiHistory(RandomHistory):
 
 
 def paths(files: Mapping[str, BaseFile]) -> set[str]:
-    """Return the paths of live files."""
     return {file.path for file in files.values()}

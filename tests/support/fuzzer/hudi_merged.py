@@ -145,7 +145,6 @@ class MergedHistory(RandomHistory):
         return group, rows
 
     def write_base(self, requested: str, group: str, rows: pa.Table) -> Base:
-        """Write a base file."""
         file, full = self.builder.data_file(
             rows, requested, group, self.folders[group], row_group_size=self.rng.choice((3, 1000))
         )

@@ -221,7 +221,6 @@ def archive(history: MergedHistory) -> bool:
 
 
 def add_column(history: MergedHistory) -> bool:
-    """Add a column and write with it."""
     if history.pending:
         return False
     field = history.new_field(f"new{len(history.shape.fields)}", history.rng.choice(TYPES))

@@ -251,13 +251,11 @@ def archive(history: HudiHistory) -> bool:
 
 
 def _replaced_files(history: HudiHistory, effect: Effect) -> set[str]:
-    """Return the files that are there of the file groups that an effect replaced."""
     written = (file for earlier in history.account.effects for file in earlier.wrote)
     return {file.path for file in written if file.file_id in effect.replaced} - history.account.gone
 
 
 def add_column(history: HudiHistory) -> bool:
-    """Add a column and write with it."""
     if history.account.pending:
         return False
     name = f"new{len(history.shape.fields)}"

@@ -166,7 +166,6 @@ class IcebergHistory(RandomHistory):
         return Field(name, type_, f"c{self._ids}", self._ids)
 
     def json(self, column: Field) -> Json:
-        """Return a column as the metadata has it."""
         type_: Any
         if column.fields:
             type_ = {"type": "struct", "fields": [self.json(inner) for inner in column.fields]}

@@ -256,7 +256,6 @@ def add_column(history: IcebergHistory) -> bool:
 
 
 def drop_column(history: IcebergHistory) -> bool:
-    """Drop a column."""
     able = [f for f in history.shape.fields if f.name not in FIXED]
     if len(able) < 3:
         return False
@@ -265,7 +264,6 @@ def drop_column(history: IcebergHistory) -> bool:
 
 
 def rename_column(history: IcebergHistory) -> bool:
-    """Rename a column."""
     taken = {f.name.lower() for f in history.shape.fields}
     free = [name for name in NAMES if name.lower() not in taken]
     able = [f for f in history.shape.fields if f.name not in FIXED]

@@ -112,7 +112,6 @@ class Readers:
                 self.wrong.append(f"version {state.version}, {reader}: {found}")
 
     def compare_rows(self, version: Version) -> None:
-        """Compare the rows of a version with those of the account."""
         rows = tailbit.open(self.history.path).where("TRUE", version=version.version).read().to_pylist()
         wanted = version.rows().drop_columns(["file", "position"]).to_pylist()
         differing = (pair for pair in zip(rows, wanted, strict=False) if repr(pair[0]) != repr(pair[1]))
@@ -123,7 +122,6 @@ class Readers:
 
 
 def shown(table: Table, files: Iterable[FileSlice]) -> Hidden:
-    """Return the hidden rows of each file."""
     return {
         slice_.path: frozenset(slice_.hidden.read(table.storage)) if slice_.hidden else frozenset()
         for slice_ in files

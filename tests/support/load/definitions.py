@@ -205,7 +205,6 @@ def _cells(
 
 
 def percentiles(lags: list[float]) -> list[float]:
-    """Return the 99 percentiles of some lags."""
     return quantiles(lags, n=100, method="inclusive")
 
 

@@ -60,7 +60,6 @@ class Conditions:
         return f"({form.format(c=column.sql, a=a, b=b)})"
 
     def atom(self) -> str:
-        """Return one condition."""
         rng, column = self._rng, self._rng.choice(self._columns)
         name, kind = column.sql, column.kind
         if kind.special and rng.random() < (0.8 if kind.is_nested else 0.25):

@@ -81,7 +81,6 @@ PASSED = {
 
 
 def name_of(change: str, point: Fault) -> str:
-    """Return the name of the table of a change."""
     return f"{change} {point.value}"
 
 

@@ -118,7 +118,6 @@ class Faults:
         self.restarted()
 
     def sigterm(self) -> None:
-        """It ends with 0."""
         status = self.shipped.terminate()
         self._count("SIGTERM")
         self._expect("after SIGTERM", status, 0)
@@ -206,7 +205,6 @@ class Faults:
 
     @property
     def checkpoint(self) -> Path:
-        """The Spark checkpoint."""
         return Path(self.shipped.index, "_checkpoint")
 
     def restarted(self) -> None:

@@ -574,33 +574,6 @@ def test_a_count_loads_no_spark_no_writer_and_no_room_that_it_does_not_enter_and
     assert (done.returncode, done.stdout, done.stderr) == (0, "9\n", "[]")
 
 
-_QUESTIONS = [
-    ["count", "v = 'v1' AND k > 3"],
-    ["count", "k IN (1, 2) OR upper(v) = 'V3'"],
-    ["facets", "v"],
-    ["read", "v = 'v1'"],
-    ["read", "k < 5", "--format", "csv"],
-    ["positions", "v = 'v1'"],
-    ["explain", "v = 'v1'"],
-]
-
-
-def test_a_question_imports_no_pandas_though_nothing_forbids_it(table: str) -> None:
-    code = (
-        "import sys, tailbit.cli.main\n"
-        "finders = list(sys.meta_path)\n"
-        f"for command, *rest in {_QUESTIONS!r}:\n"
-        f"    sys.argv = ['tailbit', command, {table!r}, *rest]\n"
-        "    try:\n        tailbit.cli.main.main()\n"
-        "    except SystemExit as ended:\n        assert not ended.code, sys.argv\n"
-        "    assert sys.meta_path == finders\n"
-        "    assert 'pandas' not in sys.modules, sys.argv\n"
-        "import pandas\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def test_the_console_script_ends_with_the_statuses_it_promises(table: str, tmp_path: Path) -> None:
     script = subprocess.run([TOOL, "count", table, "v = 'v1'"], capture_output=True, text=True, check=True)
     assert (script.stdout, command("count", str(tmp_path)).returncode) == ("10\n", 2)

@@ -282,7 +282,6 @@ def test_a_repair_told_of_one_of_two_damaged_files_of_hidden_rows_makes_nothing_
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A table with an index of all of it."""
     path = Path(three_commits(str(tmp_path / "here" / "orders")))
     Drive(path, path / "_tailbit", ["v"]).drain()
     return path

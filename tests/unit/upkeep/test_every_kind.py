@@ -34,7 +34,6 @@ CITIES = ("Rome", "rome", "Paris", "12", None)
 
 
 def rows(first: int, part: str) -> pa.Table:
-    """Eight rows."""
     numbers = range(first, first + 8)
     columns = {"city": [CITIES[n % 5] for n in numbers], "k": pa.array(numbers, pa.int32())}
     return pa.table({**columns, "part": [part] * len(numbers)})

@@ -27,7 +27,6 @@ NAMES = {"city": ("one", CITY), "size": ("two", SIZE), "p": ("three", PART), "ta
 
 
 def schema_of(names: dict[str, tuple[str, pa.DataType]]) -> dict[str, object]:
-    """A schema by name, physical name and type."""
     ids = {"delta.columnMapping.id": 1}
     fields = [
         field_json(pa.field(name, type_), **ids, **{"delta.columnMapping.physicalName": physical})

@@ -76,7 +76,6 @@ class Judged:
         Drive(self.path, self.index).drain()
 
     def count(self, condition: str) -> tuple[int, int]:
-        """The count, and what DuckDB counts."""
         every = pa.concat_tables(self.parts)
         ((count,),) = duckdb.execute(f"SELECT count(*) FROM every WHERE {condition}").fetchall()
         assert len(every) >= count

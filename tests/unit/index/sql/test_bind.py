@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.errors import ColumnTypeError, PredicateError
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import Constant, Leaf, is_null, negate, nodes_of
 from tailbit.index.query.explain import render
@@ -176,12 +176,6 @@ def test_what_is_not_read_is_refused_by_name_and_place(text: str, reason: str) -
     assert reason in str(refusal(text))
 
 
-def test_a_refusal_says_what_to_write_instead() -> None:
-    assert refusal("abs(s) = 1").hint == "CAST it."
-    assert "Nearest: upper" in refusal("uper(s) = 'A'").hint
-    assert refusal("date - date = 2").hint == "Write datediff(a, b) for the days between two dates."
-
-
 def test_a_refusal_shows_the_line_and_a_caret_below_its_place() -> None:
     assert str(refusal("x = 1\nAND my_function(s)")).endswith("\n    AND my_function(s)\n        ^")
     long = f"x IN ({', '.join(map(str, range(500)))}) AND x ! 2"
@@ -255,13 +249,6 @@ def test_a_text_without_tokens_is_refused_with_a_caret_below_its_place(
     assert line[4:] == text.splitlines()[-1]
     assert len(caret) - 1 == line.rindex(at)
     assert error in "".join(found)
-
-
-def test_an_unknown_column_is_named_with_the_nearest() -> None:
-    with pytest.raises(UnknownColumnError, match=r"flagg.*flag"):
-        bind("flagg", SCHEMA)
-    with pytest.raises(UnknownColumnError, match="no column CURRENT_USER"):
-        bind("s = CURRENT_USER", SCHEMA)
 
 
 @pytest.mark.parametrize(

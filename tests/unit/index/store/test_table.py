@@ -1,4 +1,4 @@
-"""None"""
+"""The table of an index: its commits, its log and log checkpoints, and what damage of them costs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ from support.waiting import HANG_S
 from tailbit.base.faults import InjectedFaultError
 from tailbit.errors import (
     CommitConflictError,
-    CorruptIndexError,
     ForeignIndexError,
-    IndexFormatError,
     IndexLogError,
     NoIndexError,
 )
@@ -36,8 +34,7 @@ from tailbit.index.kinds import bloom_filter as bloom_filter
 from tailbit.index.kinds.bloom_filter import BLOOM_FILTER
 from tailbit.index.kinds.column_stats import COLUMN_STATS
 from tailbit.index.kinds.kind import kind_of
-from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, KINDS, LEDGER, SETTINGS
-from tailbit.index.kinds.settings import NEWEST_FORMAT
+from tailbit.index.kinds.schemas import BITMAP_INDEX, KINDS, LEDGER, SETTINGS
 from tailbit.index.kinds.stats_rows import directory
 from tailbit.index.maintenance.definitions import add
 from tailbit.index.maintenance.merge import merge_all
@@ -251,36 +248,6 @@ def test_a_path_that_holds_something_else_is_refused(tmp_path: Path) -> None:
             new_index(str(tmp_path / name))
 
 
-def test_an_index_of_a_newer_format_is_refused_by_number(tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    index = new_index(str(tmp_path))
-    newer = replace(index.state.settings, format=NEWEST_FORMAT + 1)
-    index.commit([], [], ledger(1), settings=newer)
-    with pytest.raises(IndexFormatError, match=f"format {NEWEST_FORMAT + 1}"):
-        MetadataTable.open(str(tmp_path))
-
-
-def test_a_damaged_record_file_is_named_when_it_is_needed(tmp_path: Path) -> None:
-    index = new_index(str(tmp_path))
-    index.commit([record("a")], [], ledger(1))
-    path = index.state.files_of(FILES)[0].path
-    os.truncate(tmp_path / path, 30)
-    found = MetadataTable.open(str(tmp_path))
-    with pytest.raises(CorruptIndexError) as caught:
-        found.state.recorded.table()
-    assert path in str(caught.value)
-
-
-def test_a_damaged_log_of_the_index_is_told_with_what_to_do_with_an_index(tmp_path: Path) -> None:
-    table = new_index(str(tmp_path))
-    (tmp_path / "_delta_log" / f"{1:020}.json").write_text("{torn")
-    for read in (table.refresh, lambda: MetadataTable.open(str(tmp_path))):
-        with pytest.raises(IndexLogError, match=str(tmp_path)) as told:
-            read()
-        assert "tailbit repair" in told.value.hint
-
-
 def test_hidden_rows_are_found_by_identity(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(5):
@@ -328,22 +295,6 @@ def test_other_engines_read_the_index_as_an_ordinary_delta_table(tmp_path: Path)
         [log.file_uris()],
     ).fetchall()
     assert found == [(2,)]
-
-
-def test_a_query_process_imports_no_deltalake(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    index = new_index(str(tmp_path))
-    index.commit([record("a")], [counts(index, "c", {b"x": 1}), hidden(index, {"u": [1]})], ledger(1))
-    code = (
-        "import sys; from tailbit.index.store.table import MetadataTable;"
-        f"i = MetadataTable.open({str(tmp_path)!r}); i.state.recorded.table(); i.refresh();"
-        "i.state.value_counts('c'); i.state.hidden_rows('u');"
-        "print([m for m in ('deltalake', 'pyspark', 'pyarrow.dataset', 'sqlglot') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
 
 
 def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(

@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import tailbit
 from support.drive import Drive
 from support.golden import PLAIN, unpack
 from support.tables import index_of, three_commits
-from tailbit.checkpoints.claim import Claim
-from tailbit.errors import CorruptIndexError, IndexerRunningError, NoIndexError
+from tailbit.errors import CorruptIndexError, NoIndexError
 from tailbit.streaming.config.model import IndexEntry, TableEntry
 from tailbit.streaming.many.followed_table import define_missing, differences, opened_index
 from tailbit.tables import open_table
-from tailbit.tables.storage import open_storage
 
 BY_NAME = IndexEntry(name="by_v", on=("lower(v)",))
 
@@ -40,18 +37,6 @@ def torn(path: str) -> None:
     max(Path(path, "_tailbit/_delta_log").glob("*.json")).write_bytes(b"")
 
 
-@pytest.mark.parametrize("columns", [None, ("v",)])
-def test_an_index_whose_own_log_stays_damaged_is_made_anew_with_its_columns(
-    path: str, columns: tuple[str, ...] | None
-) -> None:
-    index_of(path, ["v"])
-    torn(path)
-    told: list[str] = []
-    assert set(opened(path, told, columns=columns)) == {"v"}
-    assert ["mended" in line for line in told] == [False, True]
-    assert tailbit.open(path).verify().problems == []
-
-
 def test_an_index_whose_settings_are_lost_is_made_anew_with_the_columns_of_the_entry(path: str) -> None:
     index_of(path, ["v"])
     for settings in Path(path, "_tailbit/kind=settings").iterdir():
@@ -61,13 +46,6 @@ def test_an_index_whose_settings_are_lost_is_made_anew_with_the_columns_of_the_e
     assert set(opened(path, [], columns=("k",))) == {"k"}
 
 
-def test_an_index_of_an_older_release_is_made_anew_and_says_so(tmp_path: Path) -> None:
-    told: list[str] = []
-    assert set(opened(unpack(2, tmp_path), told)) == {*PLAIN}
-    assert len(told) == 1
-    assert "format 2" in told[0]
-
-
 def test_an_index_of_names_alone_whose_log_is_lost_has_these_names_again(path: str) -> None:
     opened(path, [], indexes=(BY_NAME,))
     for commit in Path(path, "_tailbit/_delta_log").glob("*.json"):
@@ -75,16 +53,6 @@ def test_an_index_of_names_alone_whose_log_is_lost_has_these_names_again(path: s
     for settings in Path(path, "_tailbit/kind=settings").iterdir():
         settings.write_bytes(b"")
     assert set(opened(path, [], indexes=(BY_NAME,))) == {"by_v"}
-
-
-def test_a_damaged_log_is_left_alone_while_another_indexer_is_at_work(path: str) -> None:
-    index_of(path, ["v"])
-    heartbeat = Claim(open_storage(f"{path}/_tailbit"))
-    heartbeat.acquire()
-    torn(path)
-    with pytest.raises(IndexerRunningError):
-        opened(path, [])
-    heartbeat.release()
 
 
 def test_an_index_that_is_not_there_needs_columns_or_names(path: str) -> None:

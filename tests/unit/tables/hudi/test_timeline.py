@@ -205,7 +205,6 @@ class Taken:
             self.follow()
 
     def write(self, groups: list[tuple[str, str | None]]) -> tuple[Instant, list[BaseFile]]:
-        """Commit a file to each file group."""
         requested = self.builder.timeline.request()
         files = [self.builder.data_file(ROWS, requested, g, "", p)[0] for g, p in groups]
         self.files += files

@@ -29,7 +29,6 @@ def _read(folder: Path, at: list[int], name: str = "f.parquet") -> Read:
 
 
 def _values(found: Numbered) -> list[Any]:
-    """The value of each row."""
     by_number = dict(zip(found.used.tolist(), found.values.to_pylist(), strict=True))
     counted = np.bincount(found.numbers, minlength=1)
     assert dict(zip(found.used.tolist(), found.counts.tolist(), strict=True)) == {
