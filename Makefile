@@ -51,7 +51,7 @@ help:
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
 	@echo "make python-page      write docs/python.md from the docstrings of the front door"
 	@echo "make cli-page         write docs/cli.md from the help of the commands"
-	@echo "make configuration-page write docs/configuration.md from the settings of the code"
+	@echo "make configuration-page write the options, arguments and keys of the code into docs/configuration.md"
 	@echo "make pictures         take the pictures of the status page and of Spark's UI in docs/assets: needs Chromium"
 	@echo "make site             the pages as a site with a search, a folder for each release, in build/site"
 	@echo "make time-zones       write tables/zone_rules.txt from the JVM that Spark starts"

@@ -1,7 +1,8 @@
 """`docs/configuration.md`, made from the code: `python -m support.configuration_page FILE`.
 
-Keys, options and defaults come from the code. What is read by name alone, settings of Spark and variables of
-the environment, is described here; a test compares the names and the defaults with those that the code reads.
+Options, arguments and keys come from the code with their defaults. What is read by name alone, settings of
+Spark and variables of the environment, is described on the page itself; a test compares the names and the
+defaults with those that the code reads.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,181 +24,13 @@ from support.docstrings import escaped
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.cli.running import run
-from tailbit.index.kinds.schemas import DEFINABLE
-from tailbit.spark.source import OPTIONS
 from tailbit.streaming import start
 from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tailbit", "tables", "index", "checkpoints", "streaming")
 JAVA = ROOT / "tailbit" / "spark" / "java" / "Settings.java"
-
-_PAGE = """# Settings
-
-Made by `make configuration-page` from the code; a test compares them, and fails for a setting that is
-missing. Commands with examples are in [cli.md](cli.md), and methods with theirs in [python.md](python.md).
-
-## An index of one table
-
-Options of `tailbit run`, and the arguments of `tailbit.streaming.start` and the keys of a configuration that
-do the same.
-
-{options}
-
-## Other commands
-
-{commands}
-
-## Arguments in Python
-
-Those with a default, of functions and of methods of a table and of its answers.
-
-{arguments}
-
-## An application of many tables
-
-Keys of the file of `tailbit run --config`, of which
-[operations.md](operations.md#many-tables-in-one-application) tells. `[defaults]` has keys of `[[table]]` for
-all tables. A variable overrides a key: `TAILBIT__APPLICATION__THREADS=8`, `TAILBIT__DEFAULTS__MAX_LAG=60s`,
-`TAILBIT__TABLE__ORDERS__PAUSED=true` (by id).
-
-{keys}
-
-## Spark's own queries
-
-Settings of a session: [spark.md](spark.md).
-
-{spark}
-
-## The data source
-
-Options of `spark.read.format("tailbit")`: [guide.md](guide.md#in-the-tools-you-use). Others are options of
-the store.
-
-{source}
-
-## Kinds of indexes
-
-`OPTIONS (…)` of CREATE INDEX, and `--option` of `tailbit index create`: [indexes.md](indexes.md).
-
-{kinds}
-
-## Stores
-
-`--storage-option`, `storage_options`, and `storage_options` of a configuration. A store's own options, such
-as its endpoint: [object-stores.md](object-stores.md).
-
-{stores}
-
-## The environment
-
-{variables}
-"""
-
-SPARK = {
-    "enabled": ("true", "whether queries use the index; per session, also by SET"),
-    "serve": (
-        "files,counts,groups,rows",
-        "what is served; a mode that there is none of, such as the former `positions`, is logged once",
-    ),
-    "tables": (
-        "",
-        "paths of tables, or of folders above them, by commas, as Spark takes them (`/data/t`, `file:/data`, "
-        "`s3a://bucket/t`); empty: all",
-    ),
-    "budgetMs": (
-        "0.7 of what Spark's own scan takes, at most 5000",
-        "how long a query waits for one answer, and for the rows of all its scans",
-    ),
-    "mostShare": (
-        "0.7",
-        "the most of Spark's own time that rows may take, by estimate; 0: rows are left to Spark; above 1: "
-        "what pays is not estimated for files either",
-    ),
-    "mostRows": ("1000", "the most rows that a plan holds in place of a scan"),
-    "startMs": (
-        "0",
-        "how long the first query of a session started by settings waits for the helper; others never do",
-    ),
-    "knownMs": ("10000", "how long the indexed columns of a table are remembered"),
-    "python": ("python3", "the Python that has tailbit"),
-}
-"""Default and effect of each setting `spark.tailbit.…`."""
-
-SOURCE = {
-    "path": "the table, as the argument of `load`",
-    "where": "the condition in SQL; all rows without one",
-    "version": "the version to read; the newest one of each query without it",
-    "asOf": "the last version at this time",
-    "index": "the place of the index; `_tailbit` below the table without it",
-    "columns": "columns to read, by commas; all without it",
-    "timeZone": "time zone of the condition; that of the session without it",
-    "partitionTimeZone": "time zone of partition values that have none; `timeZone` without it",
-    "now": "microseconds since 1970 that `now()` stands for",
-}
-"""Effect of each option of the data source."""
-
-KIND_OPTIONS = {
-    "counts": "whether rows are counted by value: `auto` leaves nearly distinct columns out",
-    "keys": "whether the index holds the keys or hashes of them",
-}
-"""Effect of each option of an index; the first of its values is the default."""
-
-STORES = {
-    "allow_outside": ("false", "whether files outside of the root of the table are read"),
-    "table_format": ("", "`delta`, `hudi` or `iceberg`, where the folder of the table holds several"),
-    "metadata_file": (
-        "",
-        "the metadata file of an Iceberg table, relative to its root, in place of the current one",
-    ),
-    "catalog.": (
-        "",
-        "and a property of pyiceberg, such as `catalog.uri`: how the catalog of a table is reached",
-    ),
-    "timeout": ("30s", "limit of a request"),
-    "connect_timeout": ("5s", "limit of making a connection"),
-    "max_retries": ("8", "attempts after the first one"),
-    "retry_timeout": ("30s", "limit of all attempts"),
-    "allow_http": ("false", "whether a store may be reached without TLS"),
-    "allow_invalid_certificates": ("false", "whether a certificate may be invalid"),
-    "proxy_url": ("", "a proxy between here and the store"),
-    "root_certificate": ("", "a root certificate that is trusted besides"),
-}
-"""Default and effect of the options of a store that are not the store's own."""
-
-VARIABLES = {
-    "TAILBIT_MEMORY": ("1GiB", "limit of all caches of a process, such as `256MB`"),
-    "TAILBIT_ALLOW_OUTSIDE": ("false", "stands for `allow_outside` where that is not given"),
-    "STATE_DIRECTORY": ("", "where states and checkpoints are kept; systemd sets it"),
-    "XDG_CACHE_HOME": ("~/.cache", "where they are kept without `STATE_DIRECTORY`, in its folder `tailbit`"),
-    "JAVA_HOME": ("", "the Java that is started; the one of `PATH` without it"),
-    "PYSPARK_PYTHON": ("", "the Python of Spark's workers; the one that runs without it"),
-    "SPARK_HOME": ("", "Spark's own: another Spark than that of pyspark; `tailbit doctor` compares them"),
-    "SPARK_LOCAL_DIRS": ("", "Spark's own: scratch files of indexing go to the first of these folders"),
-    "SPARK_LOCAL_IP": ("", "Spark's own: the address of the driver, in place of the one that tailbit finds"),
-    "SPARK_EXECUTOR_INSTANCES": ("", "Spark's own: named where a job waits for executors"),
-    "SPARK_LAUNCHER_OPTS": ("", "options of the Java that builds Spark's command; small ones without it"),
-    "SPARK_SUBMIT_OPTS": (
-        "",
-        "options of Spark's Java; a collector that they choose is left, as in the three below",
-    ),
-    "JAVA_TOOL_OPTIONS": ("", "options of every Java"),
-    "JDK_JAVA_OPTIONS": ("", "options of every `java` command"),
-    "_JAVA_OPTIONS": ("", "options of every Java, which override others"),
-    "MALLOC_ARENA_MAX": ("2", "arenas of the C library, in processes that index"),
-    "ARROW_DEFAULT_MEMORY_POOL": ("system", "allocator of Arrow, in processes that index"),
-    "_RJEM_MALLOC_CONF": (
-        "freed memory is returned at once",
-        "allocator of delta-rs, in processes that index",
-    ),
-    "OPENBLAS_NUM_THREADS": ("1", "threads of numpy's linear algebra, which commands do not need"),
-    "OPENBLAS_THREAD_TIMEOUT": ("16", "how long such threads wait for work while numpy is loaded"),
-    "NOTIFY_SOCKET": ("", "set by systemd: where `run` says that it is ready and alive"),
-    "WATCHDOG_USEC": ("", "set by systemd: how often it has to"),
-    "AWS_…, AZURE_…, GOOGLE_…, GCP_…, GCS_…": ("", "options of stores: [object-stores.md](object-stores.md)"),
-    "TAILBIT__…": ("", "keys of a configuration, [as above](#an-application-of-many-tables)"),
-}
-"""Default and effect of each variable of the environment."""
+PAGE = ROOT / "docs" / "configuration.md"
 
 ARGUMENTS = {
     "application": "id and number of a transaction of the application, which is done once; Delta keeps both",
@@ -224,6 +57,7 @@ ARGUMENTS = {
 }
 """What arguments do of which a docstring speaks in other words."""
 
+
 BETWEEN_PROCESSES = {
     "PYSPARK_GATEWAY_PORT",
     "SPARK_HIDE_TRACEBACK",
@@ -234,22 +68,19 @@ BETWEEN_PROCESSES = {
 
 
 def page() -> str:
+    """Return the page with its tables of options, arguments and keys as the code has them."""
     described = ("default", "effect")
-    return _PAGE.format(
-        options=_table(("option", "argument", "key", *described), _options()),
-        commands=_table(("option", "commands", *described), _of_commands()),
-        arguments=_table(("argument", "of", *described), _of_python()),
-        keys=_table(("section", "key", *described), _keys()),
-        spark=_table(("setting", *described), _described(SPARK, "spark.tailbit.")),
-        source=_table(("option", "effect"), [(f"`{name}`", SOURCE[name]) for name in OPTIONS]),
-        kinds=_table(("kind", "option", "values, the default first", "effect"), _of_kinds()),
-        stores=_table(("option", *described), _described(STORES)),
-        variables=_table(("variable", *described), _described(VARIABLES)),
-    )
-
-
-def _described(settings: Mapping[str, tuple[str, str]], prefix: str = "") -> Iterator[tuple[str, ...]]:
-    return ((f"`{prefix}{name}`", *_said(said)) for name, said in settings.items())
+    text = PAGE.read_text("utf-8")
+    for heading, table in {
+        "An index of one table": _table(("option", "argument", "key", *described), _options()),
+        "Other commands": _table(("option", "commands", *described), _of_commands()),
+        "Arguments in Python": _table(("argument", "of", *described), _of_python()),
+        "An application of many tables": _table(("section", "key", *described), _keys()),
+    }.items():
+        before, _, rest = text.partition(f"## {heading}\n")
+        section, found, after = rest.partition("\n## ")
+        text = f"{before}## {heading}\n{section.partition('| ')[0]}{table}\n{found}{after}"
+    return text
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -353,17 +184,6 @@ def _default(kind: str, value: Any) -> str:
     if "Bytes" in kind:
         return f"`{value >> 30}GiB`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
-
-
-def _of_kinds() -> Iterator[tuple[str, ...]]:
-    for kind, rules in DEFINABLE.items():
-        for option, choices in rules.options.items():
-            yield (
-                f"`{kind}`",
-                f"`{option}`",
-                ", ".join(f"`{choice}`" for choice in choices),
-                KIND_OPTIONS[option],
-            )
 
 
 def read_variables() -> set[str]:

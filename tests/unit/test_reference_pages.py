@@ -68,8 +68,16 @@ def test_the_page_of_settings_is_made_from_the_code() -> None:
 
 def rows_of(heading: str) -> list[list[str]]:
     """The rows of the table below a heading of the page of settings, without its head."""
-    section = configuration_page.page().partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    return [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    section = text_of("docs/configuration.md").partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line[2:-2].split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def described(heading: str) -> dict[str, str]:
+    """The settings of a table of the page with their defaults; each says what it does."""
+    rows = rows_of(heading)
+    assert [row for row in rows if not row[-1]] == []
+    return {row[0].strip("`"): row[1].strip("`") for row in rows}
 
 
 def test_every_option_of_an_index_of_one_table_and_its_argument_is_a_setting() -> None:
@@ -95,21 +103,21 @@ def test_every_key_of_a_configuration_says_what_it_does(section: type[BaseModel]
 
 
 def test_every_variable_of_the_environment_that_the_code_reads_is_a_setting() -> None:
-    described = {name for name in configuration_page.VARIABLES if "…" not in name}
-    assert configuration_page.read_variables() == described | configuration_page.BETWEEN_PROCESSES
+    variables = {name for name in described("The environment") if "…" not in name}
+    assert configuration_page.read_variables() == variables | configuration_page.BETWEEN_PROCESSES
 
 
 def test_every_setting_of_spark_is_there_with_the_default_that_java_has() -> None:
-    read = configuration_page.read_settings()
-    assert set(configuration_page.SPARK) == set(read)
+    read, settings = configuration_page.read_settings(), described("Spark's own queries")
+    assert set(settings) == {f"spark.tailbit.{name}" for name in read}
     for name in ("enabled", "mostRows", "startMs", "knownMs", "python"):
-        assert configuration_page.SPARK[name][0] == read[name]
+        assert settings[f"spark.tailbit.{name}"] == read[name]
 
 
 def test_every_option_of_the_data_source_and_of_stores_and_indexes_says_what_it_does() -> None:
-    assert set(configuration_page.SOURCE) == set(OPTIONS)
+    assert [*described("The data source")] == list(OPTIONS)
     split = set(re.findall(r'bare == "(\w+)"', inspect.getsource(locations)))
-    assert set(configuration_page.STORES) == {
+    assert set(described("Stores")) == {
         OPTION,
         TABLE_FORMAT,
         METADATA_FILE,
@@ -117,9 +125,12 @@ def test_every_option_of_the_data_source_and_of_stores_and_indexes_says_what_it_
         *locations._CLIENT_NAMES,
         *split,
     }
-    assert set(configuration_page.KIND_OPTIONS) == {
-        option for rules in DEFINABLE.values() for option in rules.options
-    }
+    options = [
+        [f"`{kind}`", f"`{option}`", ", ".join(f"`{choice}`" for choice in choices)]
+        for kind, rules in DEFINABLE.items()
+        for option, choices in rules.options.items()
+    ]
+    assert [row[:3] for row in rows_of("Kinds of indexes")] == options
 
 
 def test_a_docstring_becomes_prose_a_list_of_errors_and_code() -> None:
