@@ -156,41 +156,8 @@ def public(of: object) -> set[str]:
     return {name for name in dir(of) if not name.startswith("_")}
 
 
-def test_every_public_name_is_one_that_is_meant(path: str) -> None:
-    opened = tailbit.open(path)
-    assert public(opened) == {
-        *("path", "index_path", "damage", "older_format", "state", "where", "count", "columns", "schema"),
-        *(
-            "advise",
-            "verify",
-            "repair",
-            "compact",
-            "alter",
-            "indexed",
-            "vacuum",
-            "transitions",
-            "wait_for",
-            "locate",
-            "bitmap_records",
-        ),
-        *("create_index", "rebuild_index", "drop_index", "describe_index", "indexes"),
-    }
-    assert public(opened.where()) == {
-        *(
-            "predicate",
-            "version",
-            "version_name",
-            "covered_version",
-            "files_scanned",
-            "files_in_table",
-            "damaged",
-        ),
-        *("count", "facets", "facet_table", "positions", "files", "read", "stream", "reader", "explain"),
-        *("to_arrow", "to_pandas", "to_polars"),
-        *("top", "distinct", "count_distinct", "min", "max", "sum", "avg", "summary"),
-        *("histogram", "date_histogram", "crosstab", "indexed_share", "to_delta", "dataframe"),
-    }
-    assert public(tailbit) == {"open", "IndexedTable", "Answer", "Condition", "call", "col", "sql"}
+def test_the_package_has_the_names_that_it_lists_and_the_installed_version() -> None:
+    assert {"open", "IndexedTable", "Answer", "Condition", "call", "col", "sql"} == public(tailbit)
     assert set(tailbit.__all__) == public(tailbit)
     assert tailbit.__version__ == importlib.metadata.version("tailbit")
     assert tailbit.streaming.__all__ == ["start"]

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 ABOVE = ("tailbit", "index", "checkpoints", "streaming")
 OF_DELTA = re.compile(
@@ -116,25 +114,3 @@ def test_above_the_formats_iceberg_is_a_name_alone() -> None:
 def test_only_named_modules_above_the_formats_count_with_versions() -> None:
     counting = {name: sums for name, text in modules() if (sums := counts(text))}
     assert counting.keys() == COUNTS.keys(), counting
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "version + 1",
-        "1 + ledger.version",
-        "offset.version - 1",
-        "head() - 1",
-        "range(first, head)",
-        "self.covered + 1",
-    ],
-)
-def test_counting_with_versions_is_seen(text: str) -> None:
-    assert counts(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["after(version)", "at + 1", "len(versions) + 1", "range(count)", "version - known"]
-)
-def test_other_sums_are_let_pass(text: str) -> None:
-    assert not counts(text)

@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 
 from support import proof
-from support.fuzzer.command import record
 from support.fuzzer.kinds import KINDS
-from support.fuzzer.run import Report
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guarantees.md"
@@ -93,20 +91,6 @@ def test_the_recorded_run_is_large_and_without_a_mismatch(name: str, least: int)
     checks, mismatches = recorded(KINDS[name].marks)
     assert checks >= least
     assert mismatches == "0"
-
-
-def test_a_result_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    begin, end = KINDS["histories"].marks
-    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
-    for seed in (1, 2):
-        record(page, KINDS["histories"], seed, Report([], 2000, 4), 1.0, datetime.date(2026, 1, 31))
-    text = page.read_text()
-    assert "| 2026-01-31 | 2 | 4 | 2,000 | 0 | 1 |" in text
-    assert "old" not in text
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert text.count(begin) == text.count("2,000") == 1
 
 
 @pytest.mark.parametrize("name", KINDS)

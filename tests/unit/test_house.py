@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from support.house import RECORD, circles, empty_names, modules, names
+from support.house import RECORD, circles, empty_names, modules
 
 RECORDED = json.loads(RECORD.read_text(encoding="utf-8"))
 ANEW = "if names were mended or a room was moved: cd tests && python -m support.house"
@@ -21,19 +21,6 @@ def test_no_folder_has_more_names_that_say_nothing_than_it_had() -> None:
     recorded = RECORDED["empty names"]
     more = {folder: count for folder, count in empty_names().items() if count > recorded.get(folder, 0)}
     assert more == {}, ANEW
-
-
-def test_names_of_variables_arguments_attributes_functions_and_classes_are_seen() -> None:
-    text = """
-class Door:
-    left: int
-    def _kept(self, at, *, wanted=None):
-        self.mine = at
-        for part, _ in wanted: pass
-        return [known for known in part] if (found := part) else lambda each: each
-"""
-    given = "Door left _kept self at wanted mine part _ known found each".split()
-    assert sorted(names(text)) == sorted(given)
 
 
 def test_a_module_is_one_noun_and_what_belongs_to_it() -> None:
