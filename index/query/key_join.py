@@ -40,6 +40,9 @@ _WIDEST = 1 << 62
 _SPARSE = 16
 """Entries of an array that numbers index, at most, for each key or for each row that is looked for."""
 
+_BLOCK = 1 << 17
+"""Rows that are joined together with a table of keys: their arrays stay in a cache."""
+
 Arrow: TypeAlias = pa.Array | pa.ChunkedArray
 
 
@@ -72,10 +75,16 @@ class KeyJoin:
             numbers = digit.appended(numbers, values)
         return numbering.of(numbers)
 
-    @property
-    def batch(self) -> int:
-        """Rows that are joined together: a join by Arrow makes a table of all keys each time."""
-        return 0 if self._joined[1].is_kept else 4 * len(self.values[0])
+    def matches(self, rows: pa.Table) -> tuple[Longs, Longs]:
+        """Return the indices of keys that rows hold, and of these rows; `rows`: the key columns, in order."""
+        size = _BLOCK if self._joined[1].is_kept else max(1, len(rows))
+        owners, indices = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for start in range(0, len(rows), size):
+            block = self.owners(rows.slice(start, size).columns)
+            matches = np.flatnonzero(block >= 0)
+            owners.append(block[matches])
+            indices.append(matches + start)
+        return np.concatenate(owners), np.concatenate(indices)
 
     @once
     def _joined(self) -> tuple[Sequence[_Digit], _Numbering]:
@@ -147,67 +156,69 @@ class _Numbering:
 class _Hashed:
     """Values by hash. `values`: a Polars series, and `library` is Polars.
 
-    A value stands in the slot of a table that its hash selects; values that find it taken, a fifth of them at
-    most, stand in the next table. Hashes are compared first, and at the end the values that they select.
+    A value stands in the slot of a table that its hash selects: half of the hash above its index from 1 on.
+    Values that find it taken, a fifth at most, stand in the next table. At the end the values are compared.
     """
 
     library: Any
     values: Any
 
     @once
-    def _hashes(self) -> _Hashes:
-        return _hashes(self.values)
-
-    @once
-    def _tables(self) -> Sequence[tuple[_Slots, npt.NDArray[np.int32]]]:
-        """Return the tables, of indices from 1 on, and their slots; none where two values have one hash."""
-        tables = list[tuple[_Slots, npt.NDArray[np.int32]]]()
-        rest = np.arange(len(self.values), dtype=np.int32)
+    def _tables(self) -> Sequence[tuple[_Slots, _Words]]:
+        """Return the tables and their slots; none where two values have one slot and one half of a hash."""
+        tables = list[tuple[_Slots, _Words]]()
+        every, rest = _hashes(self.values), np.arange(1, len(self.values) + 1, dtype=np.uint32)
         while len(rest):
             slots = _Slots(len(tables), 64 - max(6, (2 * len(rest) - 1).bit_length()))
-            table = np.zeros(1 << (64 - slots.shift), dtype=np.int32)
-            hashes = self._hashes[rest]
+            table = np.zeros(1 << (64 - slots.shift), dtype=np.uint64)
+            hashes = every[rest - 1]
             selected = slots.of(hashes)
-            table[selected] = rest + 1
+            table[selected] = hashes << _HALF | rest
             tables.append((slots, table))
-            stored = table[selected] - 1
-            lost = np.flatnonzero(stored != rest)
-            if (self._hashes[stored[lost]] == hashes[lost]).any():
+            stored = table[selected]
+            lost = stored.astype(np.uint32) != rest
+            if (lost & _is_half(stored, hashes)).any():
                 return ()
             rest = rest[lost]
         return tables
 
     @property
     def are_distinct(self) -> bool:
-        """Return whether no two values have one hash."""
+        """Return whether no two values have one slot and one half of a hash."""
         return bool(self._tables)
 
     def indices(self, values: Arrow) -> Longs:
         """Return the index (int64) of each of some values, or -1."""
         series = self.library.from_arrow(values)
         hashes = _hashes(series)
-        indices = np.full(len(hashes), -1, dtype=np.int64)
-        rows: Longs | None = None
+        indices, rows = np.zeros(len(hashes), dtype=np.int64), np.arange(len(hashes))
         for slots, table in self._tables:
-            some = hashes if rows is None else hashes[rows]
-            candidates = table.take(slots.of(some))
-            occupied = np.flatnonzero(candidates)
-            candidates = candidates[occupied] - 1
-            equal = self._hashes[candidates] == some[occupied]
-            occupied = occupied if rows is None else rows[occupied]
-            indices[occupied[equal]] = candidates[equal]
-            rows = occupied[~equal]
+            stored = table.take(slots.of(hashes))
+            equal = _is_half(stored, hashes)
+            indices[rows] = np.where(equal, stored.astype(np.uint32), 0)
+            others = np.flatnonzero((stored != 0) & ~equal)
+            rows, hashes = rows[others], hashes[others]
+        indices -= 1
         matches = np.flatnonzero(indices >= 0)
         equal = (self.values.gather(indices[matches]) == series.gather(matches)).to_numpy()
         indices[matches[~equal]] = -1
         return indices
 
 
-_Hashes: TypeAlias = npt.NDArray[np.uint64]
+_Words: TypeAlias = npt.NDArray[np.uint64]
+
+_HALF = np.uint64(32)
+"""Bits of half a hash."""
 
 
-def _hashes(series: Any) -> _Hashes:
-    hashes: _Hashes = series.hash().to_numpy()
+def _is_half(stored: _Words, hashes: _Words) -> Mask:
+    """Return whether the upper half of each entry of a table is the lower half of a hash."""
+    same: Mask = (stored >> _HALF).astype(np.uint32) == hashes.astype(np.uint32)
+    return same
+
+
+def _hashes(series: Any) -> _Words:
+    hashes: _Words = series.hash().to_numpy()
     return hashes
 
 
@@ -217,7 +228,7 @@ class _Slots(NamedTuple):
     turn: int
     shift: int
 
-    def of(self, hashes: _Hashes) -> Longs:
+    def of(self, hashes: _Words) -> Longs:
         """Return the slot of each hash."""
         odd = np.uint64((0x9E3779B97F4A7C15 * (2 * self.turn + 1)) % (1 << 64))
         slots: Longs = ((hashes * odd) >> np.uint64(self.shift)).view(np.int64)

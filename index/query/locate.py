@@ -44,9 +44,10 @@ from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.index.values.given_keys import converted
 from tailbit.tables import compute as pc
+from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, arrow_scalar, in_one, numpy_of
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.rows import fetch_files
+from tailbit.tables.parquet.rows import each_batch
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.schema import arrow_type
 
@@ -303,14 +304,15 @@ class Keys:
     def _read(self, selection: Selection) -> KeyRows:
         """Return the rows of a selection that hold one of the keys; the key columns are read from data."""
         hits = selection.hits()
-        tables = fetch_files(selection.storage, [(hit.slice_, hit.positions) for hit in hits], self.columns)
+        reads = [(hit.slice_, hit.positions) for hit in hits]
         owners, rows, count = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
-        for batch in _batched(tables, self._join.batch):
-            keys = self._join.owners(batch.columns)
-            matches = np.flatnonzero(keys >= 0)
-            owners.append(keys[matches])
+        joined = each_batch(
+            selection.storage, reads, self.columns, lambda batch: (len(batch), *self._join.matches(batch))
+        )
+        for size, keys, matches in joined:
+            owners.append(keys)
             rows.append(matches + count)
-            count += len(keys)
+            count += size
         paths = arrow_array([hit.slice_.path for hit in hits], pa.string())
         files = numpy_of(pc.index_in(paths, value_set=selection.snapshot.files.paths), dtype=np.int64)
         ends = np.cumsum([len(hit.positions) for hit in hits])
@@ -351,24 +353,6 @@ def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArra
     types = [column.type for column in columns]
     arrays = [encode_array(array, key_type_of(type_)) for array, type_ in zip(values, types, strict=True)]
     return arrays[0] if len(arrays) == 1 else join_parts(arrays, key_type_of(tuple_of(types)))
-
-
-def _batched(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """Yield the rows of tables in batches of `rows` rows, or of the bytes of a batch, or a little more."""
-    batch, count, size = list[pa.Table](), 0, 0
-    for table in tables:
-        batch.append(table)
-        count += len(table)
-        size += table.nbytes
-        if count >= rows or size >= _BATCH:
-            yield pa.concat_tables(batch)
-            batch, count, size = [], 0, 0
-    if batch:
-        yield pa.concat_tables(batch)
-
-
-_BATCH = 1 << 28
-"""Bytes of key columns that are joined together with keys, at most about."""
 
 
 def _ordered(key_rows: Sequence[KeyRows], ranks: Longs, absent: Longs) -> tuple[Longs, Longs, Longs]:
@@ -439,17 +423,20 @@ def _beside(keys: pa.Table, paths: pa.StringArray, key_rows: Sequence[KeyRows]) 
     ranked = pa.concat_arrays([pa.nulls(1, paths.type), pc.take(used_paths, in_order)])
     path = _values_at(ranked, of_files)
     position = arrow_array(positions, mask=of_files == 0 if len(absent) else None)
-    located = pa.table([_values_at(in_one(values), owners) for values in keys.columns], keys.column_names)
+    located = keys
+    if len(owners) > len(keys):  # else each key has one row, and they are in the order of the keys
+        located = pa.table([_values_at(in_one(values), owners) for values in keys.columns], keys.column_names)
     names = place_names(keys.column_names)
     return located.append_column(names[0], path).append_column(names[1], position)
 
 
 def _values_at(values: pa.Array, rows: Longs) -> pa.ChunkedArray:
     """Return values at some rows; Arrow copies an array of texts whenever it outgrows its guess of a size."""
-    starts = range(0, len(rows), _CHUNK)
-    return pa.chunked_array(
-        [pc.take(values, arrow_array(rows[start : start + _CHUNK])) for start in starts], values.type
-    )
+
+    def chunk(start: int) -> Callable[[bool], pa.Array]:
+        return lambda threads: pc.take(values, arrow_array(rows[start : start + _CHUNK]))
+
+    return pa.chunked_array(in_order(map(chunk, range(0, len(rows), _CHUNK))), values.type)
 
 
 _CHUNK = 1 << 17

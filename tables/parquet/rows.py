@@ -6,10 +6,10 @@ of positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage, at_once
 
 Positions = npt.NDArray[np.uint64]
+T = TypeVar("T")
 
 _WEIGHED = 16
 """Files whose costs are estimated together before the first is read; all are opened even for a few rows."""
@@ -112,7 +113,21 @@ def fetch_files(
     `reads`: file slices with ascending physical positions, None for all rows. A batch may span several
     files. Memory: one batch per core, and three more.
     """
-    return in_order(_batches(storage, reads, columns))
+    return each_batch(storage, reads, columns, lambda batch: batch)
+
+
+def each_batch(
+    storage: Storage,
+    reads: Iterable[tuple[FileSlice, Positions | None]],
+    columns: Sequence[Column],
+    function: Callable[[pa.Table], T],
+) -> Iterator[T]:
+    """Yield what a function makes of each batch of `fetch_files`, on the core that has decoded it."""
+
+    def work(batch: partial[pa.Table]) -> Callable[[bool], T]:
+        return lambda threads: function(batch(threads))
+
+    return in_order(map(work, _batches(storage, reads, columns)))
 
 
 def _batches(
