@@ -274,7 +274,7 @@ $(HUDI_ENV)/.installed: tests/hudi_tables/requirements.txt
 	@touch $@
 
 hudi-live: hudi-env $(VENV)/.test-installed java
-	TAILBIT_LIVE_INSTANTS=$(INSTANTS) TAILBIT_LIVE_SEED=$(SEED) $(BIN)/pytest -q tests/fault/test_hudi_live.py
+	TAILBIT_LIVE_INSTANTS=$(INSTANTS) TAILBIT_LIVE_SEED=$(SEED) $(BIN)/pytest -q tests/fault/test_live_writers.py -k hudis
 
 hudi-tables: hudi-env java
 	nice $(HUDI_ENV)/bin/python tests/hudi_tables/make.py --folder $(HUDI_FOLDER) $(TABLES)

@@ -104,18 +104,14 @@ def test_a_disk_that_is_read_only_is_waited_for_and_a_table_that_stays_away_is_w
 
 
 def test_ctrl_c_again_and_again_from_the_start_of_java_on_ends_with_0_and_not_a_word(
-    table: str, tmp_path: Path
+    run: Shipped,
 ) -> None:
-    run = Shipped(table, tmp_path / "output")
     run.start("--columns", "k,v")
-    try:
-        run.wait(lambda: run.descendants("java"))
-        while run.process.poll() is None:
-            os.killpg(run.process.pid, signal.SIGINT)
-            time.sleep(0.1)
-        assert run.process.returncode == 0
-        said = run.output.read_text().splitlines()
-        assert [line for line in said if not line.startswith(_OF_THE_START)] == []
-        run.wait_gone()
-    finally:
-        run.kill_group()
+    run.wait(lambda: run.descendants("java"))
+    while run.process.poll() is None:
+        os.killpg(run.process.pid, signal.SIGINT)
+        time.sleep(0.1)
+    assert run.process.returncode == 0
+    said = run.output.read_text().splitlines()
+    assert [line for line in said if not line.startswith(_OF_THE_START)] == []
+    run.wait_gone()

@@ -19,7 +19,7 @@ from deltalake import write_deltalake
 
 from support.profiles import variants
 from support.shipped import Shipped
-from support.tables import rows, three_commits
+from support.tables import rows
 from support.waiting import HANG_S
 from tailbit.checkpoints.signs import read_heartbeat
 from tailbit.tables.storage import LocalStorage
@@ -27,16 +27,6 @@ from tailbit.tables.storage import LocalStorage
 pytestmark = pytest.mark.spark
 
 LIMIT = "10s"
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Shipped]:
-    """A command that has not been started."""
-    found = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
-    try:
-        yield found
-    finally:
-        found.kill_group()
 
 
 def started(run: Shipped, limit: str) -> None:

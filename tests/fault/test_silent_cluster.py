@@ -21,7 +21,7 @@ import pytest
 from deltalake import write_deltalake
 
 from support.shipped import Shipped
-from support.tables import rows, three_commits
+from support.tables import rows
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.signs import State, last_sign
 from tailbit.streaming.watch.cluster import why_silent
@@ -127,32 +127,25 @@ def _doing(run: Shipped) -> str:
 
 
 def test_a_cluster_without_workers_is_told_of_and_the_first_worker_that_comes_does_the_work(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, run: Shipped
 ) -> None:
-    run = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
     run.start("--columns", "k,v", "--master", cluster.master, "--stall-limit", f"{LIMIT_S}s")
-    late = None
+    (said,) = run.wait(lambda: notices(run, "waiting for executors"))
+    assert f"no progress for 30 s: waiting for executors: none has registered with {cluster.master}" in said
+    assert run.wait(lambda: "waiting for executors" in _doing(run))
+    late = cluster.new_worker()
     try:
-        (said,) = run.wait(lambda: notices(run, "waiting for executors"))
-        assert (
-            f"no progress for 30 s: waiting for executors: none has registered with {cluster.master}" in said
-        )
-        assert run.wait(lambda: "waiting for executors" in _doing(run))
-        late = cluster.new_worker()
         run.wait_covered(2)
         assert run.terminate() == 0
         run.wait_gone()
     finally:
-        run.kill_group()
-        if late is not None:
-            late.kill()
-            late.wait(HANG_S)
+        late.kill()
+        late.wait(HANG_S)
 
 
 def test_an_executor_that_is_slow_to_start_and_a_task_on_another_machine_that_says_nothing_outlive_the_limit(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, run: Shipped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
     freed = threading.Event()
     with file_held_from_the_second_on(freed) as url:
         (tmp_path / "conf").mkdir()
@@ -176,21 +169,16 @@ def test_an_executor_that_is_slow_to_start_and_a_task_on_another_machine_that_sa
             assert run.terminate() == 0
             run.wait_gone()
         finally:
-            run.kill_group()
             worker.kill()
             worker.wait(HANG_S)
 
 
 def test_a_master_that_nobody_answers_at_is_told_of_at_once_and_sigterm_ends_the_wait(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, run: Shipped
 ) -> None:
     cluster.kill("master")
-    run = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
     run.start("--columns", "k,v", "--master", cluster.master)
-    try:
-        (said,) = run.wait(lambda: notices(run, "does not answer"))
-        assert said.startswith(f"the master at {cluster.master} does not answer (127.0.0.1:{cluster.port}: ")
-        assert run.descendants("java") == []
-        assert run.terminate() == 0
-    finally:
-        run.kill_group()
+    (said,) = run.wait(lambda: notices(run, "does not answer"))
+    assert said.startswith(f"the master at {cluster.master} does not answer (127.0.0.1:{cluster.port}: ")
+    assert run.descendants("java") == []
+    assert run.terminate() == 0

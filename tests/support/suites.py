@@ -184,7 +184,7 @@ NIGHTLY = (
             "fault/test_hangs.py",
             "fault/test_hangs_many.py",
             "fault/test_many_tables.py",
-            "fault/test_iceberg_live.py",
+            "fault/test_live_writers.py",
             "fault/test_always_on.py",
         ),
         (
