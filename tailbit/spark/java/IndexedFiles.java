@@ -1,6 +1,7 @@
 package io.tailbit.spark;
 
 import java.net.URI;
+import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -21,18 +22,29 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
   private final PreparedDeltaFileIndex planned;
   private final Set<String> named;
   private final long bytes;
+  private final List<Expression> keys;
 
-  /** `named`: null for all files. `bytes`: of the rows that the filters leave; -1 where that is not known. */
-  IndexedFiles(PreparedDeltaFileIndex planned, Set<String> named, long bytes) {
+  /**
+   * `named`: null for all files. `bytes`: of the rows that the filters leave; -1 where that is not known. `keys`:
+   * filters that Delta has not listed its files by.
+   */
+  IndexedFiles(PreparedDeltaFileIndex planned, Set<String> named, long bytes, List<Expression> keys) {
     super(planned.spark(), planned.deltaLog(), planned.path(), planned.preparedScan().scannedSnapshot());
     this.planned = planned;
     this.named = named;
     this.bytes = bytes;
+    this.keys = keys;
   }
 
   @Override
   public Seq<AddFile> matchingFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    return kept(planned.matchingFiles(partitionFilters, dataFilters));
+    return kept(planned.matchingFiles(asListed(partitionFilters), asListed(dataFilters)));
+  }
+
+  /** Returns the filters that Delta has listed its files by, so that it need not list them again. */
+  @SuppressWarnings("unchecked")
+  private Seq<Expression> asListed(Seq<Expression> filters) {
+    return (Seq<Expression>) filters.filterNot(filter -> keys.stream().anyMatch(filter::semanticEquals));
   }
 
   /** Returns the files of Delta's list that are kept. */
@@ -86,6 +98,7 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
     return other instanceof IndexedFiles that
         && Objects.equals(named, that.named)
         && bytes == that.bytes
+        && keys.equals(that.keys)
         && version() == that.version()
         && metadata().id().equals(that.metadata().id())
         && planned.equals(that.planned);

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -12,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.InterpretedMutableProjection;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -29,6 +31,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.StringType;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -41,21 +48,36 @@ import scala.jdk.javaapi.CollectionConverters;
 final class JoinKeys {
   private static final int MOST_KEYS = 1000;
 
+  /** Types of which values are equal in other ways than by their parts: 0.0 and -0.0, letters of a collation. */
+  private static final Predicate<DataType> OTHERWISE_EQUAL =
+      type ->
+          type instanceof FloatType
+              || type instanceof DoubleType
+              || type instanceof StringType && !DataTypes.StringType.equals(type);
+
   private JoinKeys() {}
 
+  /**
+   * A condition on a relation that a join implies. `shrinks`: whether rows that it rules out would go through more than
+   * their scan, for which a filter pays: they are aggregated, joined otherwise, or on the side that the join gathers.
+   */
+  record Implied(In condition, boolean shrinks) {}
+
   /** Returns conditions that the wanted rows of a relation satisfy, of a plan of which it is the last of a path. */
-  static List<Expression> of(List<LogicalPlan> path) {
+  static List<Implied> of(List<LogicalPlan> path) {
     LogicalRelation relation = (LogicalRelation) path.get(path.size() - 1);
-    List<Expression> conditions = new ArrayList<>();
+    List<Implied> conditions = new ArrayList<>();
     for (int place = 0; place < path.size() - 1; place++) {
       if (path.get(place) instanceof Join join && join.condition().isDefined()) {
         List<LogicalPlan> below = path.subList(place + 1, path.size());
         boolean isLeft = join.left() == below.get(0);
         if (mayLeaveOut(join.joinType(), isLeft)) {
+          boolean streams = join.joinType() == Inner$.MODULE$ || isLeft && join.joinType() == LeftSemi$.MODULE$;
+          boolean shrinks = !streams || below.stream().anyMatch(node -> node instanceof Join || node instanceof Aggregate);
           for (Expression equal : conjuncts(join.condition().get())) {
-            Expression condition = implied(equal, below, isLeft ? join.right() : join.left(), relation);
+            In condition = implied(equal, below, isLeft ? join.right() : join.left(), relation);
             if (condition != null) {
-              conditions.add(condition);
+              conditions.add(new Implied(condition, shrinks));
             }
           }
         }
@@ -88,7 +110,7 @@ final class JoinKeys {
   }
 
   /** Returns the condition on a relation that an equality of a join implies, or null. */
-  private static Expression implied(
+  private static In implied(
       Expression condition, List<LogicalPlan> below, LogicalPlan other, LogicalRelation relation) {
     if (!(condition instanceof EqualTo equal)) {
       return null;
@@ -110,6 +132,19 @@ final class JoinKeys {
       keys.add(new Literal(null, key.dataType()));
     }
     return new In(own, IndexedAnswer.seq(keys));
+  }
+
+  /** Returns filters of rows by the keys of joins, as far as these pay and equal keys are equal values. */
+  static List<Expression> filters(List<Implied> conditions) {
+    List<Expression> filters = new ArrayList<>();
+    for (Implied implied : conditions) {
+      Expression own = implied.condition().value();
+      if (implied.shrinks() && !OTHERWISE_EQUAL.test(own.dataType())) {
+        var keys = CollectionConverters.asJava(implied.condition().list()).stream().map(key -> ((Literal) key).value());
+        filters.add(new InSet(own, CollectionConverters.asScala(keys.toList()).toSet()));
+      }
+    }
+    return filters;
   }
 
   /** Returns an expression of what the first node of a path shows as one of the last, or null. */

@@ -1,10 +1,15 @@
 package io.tailbit.spark;
 
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -23,7 +28,8 @@ import scala.runtime.BoxedUnit;
  * Lets scans of Delta tables read the files that the index names, in a plan and in all its subqueries.
  *
  * It runs after Delta has pinned the version of each scan. Where files are left out, every filter stays where it is,
- * so a file too many costs time and nothing else. Whatever is in doubt leaves the scan as it is.
+ * so a file too many costs time and nothing else. Where rows would go on into aggregates or other joins, those that a
+ * join would leave out anyhow are left out where they are read. Whatever is in doubt leaves the scan as it is.
  */
 final class LateRule extends Rule<LogicalPlan> {
   private static final Logger LOG = LoggerFactory.getLogger(LateRule.class);
@@ -137,7 +143,8 @@ final class LateRule extends Rule<LogicalPlan> {
         return guards.namesFiles() ? files(plan, scan, question, -1) : rowsOrFiles(plan, scan, question, joins);
       } catch (Declined declined) {
         Notes.declined(note, declined.reason, declined.detail);
-        return plan;
+        boolean isLeft = guards.dependsOnOrder() || declined.reason.equals("not-served");
+        return isLeft ? plan : reading(plan, scan, null, -1, note);
       }
     }
   }
@@ -174,22 +181,38 @@ final class LateRule extends Rule<LogicalPlan> {
       }
       question.note.put("rows", noRows.rows);
       Notes.declined(question.note, first.reason, detail + "; Spark's optimizer is told of " + noRows.rows + " rows");
-      return DeltaTableUtils.replaceFileIndex(plan, new IndexedFiles(scan.planned(), null, bytes));
+      return reading(plan, scan, null, bytes, question.note);
     }
   }
 
   /** Returns a plan that reads fewer files. */
   private static LogicalPlan files(LogicalPlan plan, Scan scan, Question question, long bytes) throws Declined {
-    PreparedDeltaFileIndex planned = scan.planned();
-    IndexedFiles kept = new IndexedFiles(planned, question.files(), bytes);
-    int before = planned.preparedScan().files().size();
-    int after = kept.listed().size();
+    Set<String> named = question.files();
+    int before = scan.planned().preparedScan().files().size();
+    int after = new IndexedFiles(scan.planned(), named, bytes, List.of()).listed().size();
     if (after == before) {
       throw new Declined("keeps-all", after + " files");
     }
     question.note.put("files", after);
     question.note.put("of", before);
     Notes.served(question.note, "files");
-    return DeltaTableUtils.replaceFileIndex(plan, kept);
+    return reading(plan, scan, named, bytes, question.note);
+  }
+
+  /** Returns a plan that reads some files, or all, and filters their rows by the keys of joins as far as that pays. */
+  private static LogicalPlan reading(
+      LogicalPlan plan, Scan scan, Set<String> named, long bytes, Map<String, Object> note) {
+    List<Expression> keys = JoinKeys.filters(scan.implied());
+    if (named == null && bytes < 0 && keys.isEmpty()) {
+      return plan;
+    }
+    LogicalPlan reading = DeltaTableUtils.replaceFileIndex(plan, new IndexedFiles(scan.planned(), named, bytes, keys));
+    if (keys.isEmpty()) {
+      return reading;
+    }
+    note.put("keys", keys.stream().mapToInt(filter -> ((InSet) filter).hset().size()).sum());
+    Expression filter = keys.stream().reduce(And::new).orElseThrow();
+    return reading.transformUp(
+        new NodeChange<LogicalPlan>(node -> node instanceof LogicalRelation ? new Filter(filter, node) : null));
   }
 }

@@ -54,9 +54,9 @@ final class Question {
         left.add(notInWords.detail);
       }
     }
-    for (Expression condition : scan.implied()) {
+    for (JoinKeys.Implied implied : scan.implied()) {
       try {
-        texts.add(words.of(condition));
+        texts.add(words.of(implied.condition()));
         selects = true;
         asksForLess = true;
       } catch (Declined notInWords) {

@@ -30,7 +30,7 @@ record Scan(
     Pin pin,
     List<NamedExpression> shown,
     List<Expression> filters,
-    List<Expression> implied,
+    List<JoinKeys.Implied> implied,
     FirstRows first) {
   /** Returns the scan that a plan filters and projects, at the version that Delta has pinned, or null. */
   static Scan below(LogicalPlan plan) {

@@ -20,7 +20,8 @@ final class Summary {
   /** Returns the line of a note. */
   static String of(Map<String, Object> note) {
     String table = note.getOrDefault("table", "a table") + " at version " + note.getOrDefault("version", "?");
-    return table + ": " + (note.get("served") instanceof String mode ? served(mode, note) : left(note));
+    String keys = note.containsKey("keys") ? "; its rows are filtered by " + note.get("keys") + " keys of joins" : "";
+    return table + ": " + (note.get("served") instanceof String mode ? served(mode, note) : left(note)) + keys;
   }
 
   private static String served(String mode, Map<String, Object> note) {
