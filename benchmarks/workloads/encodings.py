@@ -26,7 +26,7 @@ from timing import same, tell
 
 import tailbit
 from tailbit.index.evaluation.costs import SPENT
-from tailbit.index.evaluation.unions import UNIONS
+from tailbit.index.evaluation.key_selection import UNIONS
 from tailbit.index.postings.codes import CODES
 from tailbit.index.postings.segment import POSTINGS
 

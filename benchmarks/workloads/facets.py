@@ -24,7 +24,7 @@ from timing import medians, same, tell
 
 import tailbit
 from tailbit.index.evaluation.costs import SPENT
-from tailbit.index.evaluation.unions import UNIONS
+from tailbit.index.evaluation.key_selection import UNIONS
 from tailbit.index.grouping.counting import COUNTED
 from tailbit.index.grouping.dictionary import DICTIONARIES
 from tailbit.index.postings.codes import CODES, MAKING

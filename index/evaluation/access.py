@@ -1,20 +1,19 @@
-"""Access paths to the number of rows of a predicate in one row space, and the choice of the cheapest.
+"""The number of rows of a predicate in one row space, without evaluating its bounds where that is cheaper.
 
-A count is the size of an exact bound. Every path but the first finds that size for some predicates without
-evaluating the bound. The paths are tried in order of their cost; where none serves, the caller evaluates the
-bounds and rechecks open rows on data.
+A count is the size of an exact bound. The ways to find it are tried in order of their cost; where none
+serves, the caller evaluates the bounds and rechecks open rows on data.
 
 Example: the rows of `evaluate`, where position 2 is hidden.
 
-    carrier = 'UA'                       DisjointPostings   its posting {0 2 4 7} has 3 visible rows
-    carrier <> 'UA'                      none               its rows are no union of disjoint postings
-    carrier = 'UA' AND dest = 'SFO'      none               `dest` is not indexed
+    carrier = 'UA'                       its posting {0 2 4 7} has 3 visible rows
+    carrier <> 'UA'                      none: its rows are no keys' rows
+    carrier = 'UA' AND dest = 'SFO'      none: `dest` is not indexed
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
@@ -22,13 +21,12 @@ from tailbit.base.lazy import lazy
 from tailbit.base.once import once
 from tailbit.index.evaluation.bounds import Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
-from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinalities
+from tailbit.index.evaluation.key_selection import KeySelection, keys_of
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.evaluation.stated import count_of_nulls
-from tailbit.index.keys import posting_type_of
+from tailbit.index.model import is_of_term
 from tailbit.index.predicate.computed import Computed
-from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.tree import And, Leaf, Node
+from tailbit.index.predicate.value_sets import VALUES
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import computed
@@ -57,11 +55,6 @@ class SpaceQuestion:
         return self._choice.node
 
     @once
-    def conjuncts(self) -> Sequence[Node]:
-        """Return the parts of an AND, else the predicate alone."""
-        return self.node.children if isinstance(self.node, And) else (self.node,)
-
-    @once
     def bounds(self) -> Bounds:
         """Evaluate the bounds of the visible rows where the predicate is TRUE."""
         return self._evaluation.whole()
@@ -75,138 +68,117 @@ class SpaceQuestion:
         """Return the bounds if they have been evaluated."""
         return self.__dict__.get("bounds")
 
-    def rows_of_others(self, chosen: int) -> list[BitMap] | None:
-        """Return the visible rows and the rows of each conjunct but `chosen`; None if any is not exact."""
-        others = [self._evaluation.bounds(p) for i, p in enumerate(self.conjuncts) if i != chosen]
-        return [*(p.sure for p in others), self.space.visible] if all(p.exact for p in others) else None
-
-
-class AccessPath(Protocol):
-    """A method to count the rows of a predicate in a row space."""
-
-    def count(self, question: SpaceQuestion) -> int | None:
-        """Count the visible rows where the predicate is TRUE; None if this path cannot count them.
-
-        Raises:
-            CorruptIndexError: a segment is damaged.
-        """
-
-
-class EvaluatedBounds:
-    """The number of rows in exact bounds that this question has evaluated before. Cost: one cardinality."""
-
-    def count(self, question: SpaceQuestion) -> int | None:
-        """Count the rows of the bounds."""
-        bounds = question.evaluated
-        return len(bounds.sure) if bounds is not None and bounds.exact else None
-
-
-class StatedNulls:
-    """The NULL counts in statistics of a column whose rows are all visible. Cost: one sum over files."""
-
-    def count(self, question: SpaceQuestion) -> int | None:
-        """Count `x IS NULL` and `x IS NOT NULL`; no row is looked at."""
-        return count_of_nulls(question.node, question.space) if question.space.accesses else None
-
-
-class KeyCardinalities:
-    """The recorded cardinalities of a range over many keys, where every row of the row space is visible.
-
-    Cost: the keys and cardinalities of the column, once; then binary searches.
-    """
-
-    def count(self, question: SpaceQuestion) -> int | None:
-        """Add up the recorded cardinalities of the keys that match the condition; no posting is read."""
-        return key_cardinalities(question.node, question.space)
-
-
-class CodesByPosition:
-    """Cached codes (key numbers by position) of one conjunct, which filter the rows of the other conjuncts.
-
-    Serves where codes are cached or due, and the other conjuncts are exact. Cost: a lookup per row of the
-    other conjuncts, or one C call per key where that is cheaper.
-    """
-
-    def count(self, question: SpaceQuestion) -> int | None:
-        """Count the rows of the other conjuncts whose code the widest conjunct allows."""
-        of_parts = ((i, filter_of(conjunct, question.space)) for i, conjunct in enumerate(question.conjuncts))
-        filters = [(i, key_filter) for i, key_filter in of_parts if key_filter is not None]
-        if not filters:
-            return None
-        chosen, widest = max(filters, key=lambda chosen_filter: chosen_filter[1].keys)
-        others = question.rows_of_others(chosen)
-        if others is None:
-            return None
-        other_rows = intersection(others)
-        if widest.pays(other_rows):
-            return widest.count(other_rows)
-        postings = _disjoint(question.conjuncts[chosen], question.space)
-        return (
-            None
-            if postings is None
-            else sum(other_rows.intersection_cardinality(posting) for posting in postings)
-        )
-
-
-class DisjointPostings:
-    """The postings of a leaf, which are disjoint: each is counted against the rows of the other conjuncts.
-
-    The leaf with most keys is counted key by key, after the other conjuncts are intersected, the smallest
-    first. Few and small postings are united instead, so that the largest other set is only counted. Cost: one
-    C call per key.
-    """
-
-    def count(self, question: SpaceQuestion) -> int | None:
-        """Add up the rows that each posting shares with the other conjuncts."""
-        of_parts = ((i, _disjoint(conjunct, question.space)) for i, conjunct in enumerate(question.conjuncts))
-        listed = [(i, postings) for i, postings in of_parts if postings is not None]
-        if not listed:
-            return None
-        chosen, postings = max(listed, key=lambda chosen_parts: len(chosen_parts[1]))
-        others = question.rows_of_others(chosen)
-        if others is None:
-            return None
-        others.sort(key=len)
-        if len(others) > 1 and len(postings) <= _FEW_KEYS and sum(map(len, postings)) < len(others[0]):
-            largest = others.pop()
-            return int(intersection([union(postings), *others]).intersection_cardinality(largest))
-        other_rows = intersection(others)
-        return sum(other_rows.intersection_cardinality(posting) for posting in postings)
-
-
-PATHS: Sequence[AccessPath] = (
-    EvaluatedBounds(),
-    StatedNulls(),
-    KeyCardinalities(),
-    CodesByPosition(),
-    DisjointPostings(),
-)
-"""The access paths, by rising cost."""
+    def rows_of(self, conjuncts: Sequence[Node]) -> list[BitMap] | None:
+        """Return the visible rows, and the rows of some conditions; None if any is not exact."""
+        bounds = [self._evaluation.bounds(conjunct) for conjunct in conjuncts]
+        return [*(b.sure for b in bounds), self.space.visible] if all(b.exact for b in bounds) else None
 
 
 def count_true(question: SpaceQuestion) -> int | None:
-    """Count the visible rows where a predicate is TRUE by the cheapest path; None if no path serves it."""
-    for path in PATHS:
-        counted = path.count(question)
-        if counted is not None:
-            return counted
-    return None
+    """Count the visible rows where a predicate is TRUE; None if only its bounds or data can tell.
+
+    Raises:
+        CorruptIndexError: a segment is damaged.
+    """
+    if question.evaluated is not None and question.evaluated.exact:
+        return len(question.evaluated.sure)
+    node, space = question.node, question.space
+    counted = count_of_nulls(node, space)
+    if counted is None:
+        counted = count_by_cardinalities(node, space)
+    return count_by_keys(question) if counted is None else counted
 
 
-def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
-    """Return the disjoint postings whose union is exactly a leaf's rows; None if there are none."""
-    if isinstance(node, Computed):
-        return computed.computed_postings(node, space)
-    if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
+def count_of_nulls(node: Node, space: SpaceView) -> int | None:
+    """Count the rows of `x IS NULL` or `x IS NOT NULL` by the statistics of files; else None."""
+    if not space.accesses or not isinstance(node, Leaf) or node.column.partition:
+        return None
+    if node.true.spans() not in ([], VALUES.spans()) or bool(node.true.spans()) == node.true.nulls:
+        return None
+    statement = space.stated(node.column)
+    if statement is None or (statement.nulls < 0).any():
+        return None
+    nulls = int(statement.nulls.sum())
+    return nulls if node.true.nulls else space.extent - nulls
+
+
+def count_by_cardinalities(node: Node, space: SpaceView) -> int | None:
+    """Count the rows of a range over many keys by recorded cardinalities; None unless all rows are visible.
+
+    Cost: the keys and cardinalities of the column, once; then binary searches. No posting is read.
+    """
+    if not isinstance(node, Leaf) or node.column.partition or _lists_few(node):
+        return None
+    id_, segments = node.column.id, space.serving(node.column)
+    if not segments or any(len(space.visible) != segment.rows for segment in segments):
+        return None
+    if is_of_term(id_) and space.unposted(id_) is not None:
+        return None
+    total = present = 0
+    for segment in segments:
+        keys, truncated = keys_of(node.column, node.true, segment)
+        inside = keys.cardinality()
+        if inside is None or (truncated is not None and truncated.bitmaps()):
+            return None
+        stored, cardinality = segment.keys(id_)
+        null = int(cardinality[0]) if len(stored) and not stored[0].is_valid else 0
+        every = int(cardinality.sum())
+        present += every
+        total += (every - null - inside if node.true.complement else inside) + null * node.true.nulls
+    return total if present == len(space.visible) else None
+
+
+def _lists_few(leaf: Leaf) -> bool:
+    """Return whether a condition lists few single values, or none."""
+    intervals = leaf.true.intervals
+    return len(intervals) <= _FEW_KEYS and all(i.lo is not None and i.lo == i.hi for i in intervals)
+
+
+def count_by_keys(question: SpaceQuestion) -> int | None:
+    """Count the rows of the keys of one conjunct, that with most keys, among the rows of all others.
+
+    None if the rows of no conjunct are exactly those of some keys, or the rows of another are not exact.
+    """
+    node = question.node
+    conjuncts = node.children if isinstance(node, And) else (node,)
+    selections = [_selections(conjunct, question.space) for conjunct in conjuncts]
+    sizes = [-1 if keys is None else sum(of.keys for of in keys) for keys in selections]
+    chosen = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+    keys = None if chosen is None else selections[chosen]
+    if chosen is None or keys is None:
+        return None
+    rows = question.rows_of([*conjuncts[:chosen], *conjuncts[chosen + 1 :]])
+    return None if rows is None else _count_among(keys, rows)
+
+
+def _count_among(selections: Sequence[KeySelection], sets: list[BitMap]) -> int:
+    """Count the rows in all of some sets that have a key of a selection; no row has keys of two.
+
+    Few and small postings are united and intersected first, so that the largest set is only counted.
+    """
+    sets.sort(key=len)
+    if any(keys.has_codes for keys in selections):
+        rows = intersection(sets)
+        return sum(keys.count(rows) for keys in selections)
+    postings = [bits for keys in selections for bits in keys.bitmaps()]
+    if len(sets) > 1 and len(postings) <= _FEW_KEYS and sum(map(len, postings)) < len(sets[0]):
+        *others, largest = sets
+        return int(intersection([union(postings), *others]).intersection_cardinality(largest))
+    rows = intersection(sets)
+    return sum(rows.intersection_cardinality(posting) for posting in postings)
+
+
+def _selections(node: Node, space: SpaceView) -> Sequence[KeySelection] | None:
+    """Return keys whose rows are exactly those where a condition is TRUE; None if there are no such keys."""
+    if not isinstance(node, (Leaf, Computed)) or node.column is None or node.column.partition:
+        return None
+    if isinstance(node, Leaf) and (node.true.complement or node.true.nulls):
         return None
     segments = space.serving(node.column)
     if not segments or space.unposted(node.column.id) is not None:
         return None
-    postings: list[BitMap] = []
-    for segment in segments:
-        stored = segment.columns[node.column.id]
-        ranges = key_ranges(node.true, posting_type_of(node.column.type), stored)
-        if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
-            return None
-        postings += covering(segment, node.column.id, ranges)
-    return postings
+    if isinstance(node, Computed):
+        return computed.exact_keys(node, segments)
+    selections = [keys_of(node.column, node.true, segment) for segment in segments]
+    exact = all(truncated is None or not truncated.bitmaps() for _, truncated in selections)
+    return [keys for keys, _ in selections] if exact else None

@@ -23,7 +23,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tailbit.base.errors import CorruptIndexError
-from tailbit.index.evaluation.key_spans import reading
+from tailbit.index.evaluation import costs
+from tailbit.index.evaluation.key_selection import keys_of
 from tailbit.index.evaluation.row_space import Access, SpaceView
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
@@ -127,11 +128,11 @@ class _Choosing:
     def _cost(self, node: Node) -> tuple[int, float]:
         """Return the number of conditions that postings leave open, and the ms to read and unite postings."""
         if isinstance(node, (And, Or)):
-            costs = [self._cost(self.best(child)) for child in node.children]
-            return sum(open_ for open_, _ in costs), sum(ms for _, ms in costs)
+            of_children = [self._cost(self.best(child)) for child in node.children]
+            return sum(open_ for open_, _ in of_children), sum(ms for _, ms in of_children)
         if not self._is_posted(node):
             return 1, 0.0
-        return 0, reading(node, self.space) if isinstance(node, (Leaf, Computed)) else 0.0
+        return 0, _reading(node, self.space) if isinstance(node, (Leaf, Computed)) else 0.0
 
     def _single(self, node: Node) -> Node:
         posted = self._is_posted(node)
@@ -167,3 +168,19 @@ class _Choosing:
 
     def _says_all(self, id_: str) -> bool:
         return self.space.posts(id_) and self.space.unposted(id_) is None
+
+
+def _reading(node: Leaf | Computed, space: SpaceView) -> float:
+    """Estimate the ms to read and unite the postings of a condition on one column or term.
+
+    Caches do not count, so the estimate is the same whatever was asked before. Cost: for a range, one read of
+    the column's keys, unless these are very many.
+    """
+    column = node.column
+    if column is None or column.partition:
+        return 0.0
+    segments = space.serving(column)
+    if isinstance(node, Computed):
+        return sum(costs.reading(segment, column.id, None, 1.0) for segment in segments)
+    selections = [keys for segment in segments for keys in keys_of(column, node.true, segment)]
+    return sum(keys.reading() for keys in selections if keys is not None)

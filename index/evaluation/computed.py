@@ -19,9 +19,9 @@ from tailbit.base.arrays import Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.elements import element_bounds
+from tailbit.index.evaluation.key_selection import KeySelection, MarkedKeys
 from tailbit.index.evaluation.key_values import KeyValues
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.evaluation.unions import MANY_KEYS, cached, of_keys
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.computed import Computed, judge
@@ -32,10 +32,7 @@ from tailbit.tables.model import Column
 
 
 class _Outcome(enum.IntEnum):
-    """Outcome of a condition for a key: TRUE, open (needs a recheck), or neither.
-
-    Indexes `KeyVerdict.counts`.
-    """
+    """Outcome of a condition for a key: TRUE, open (needs a recheck), or neither."""
 
     TRUE = 0
     OPEN = 1
@@ -44,26 +41,22 @@ class _Outcome(enum.IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class KeyVerdict:
-    """Outcomes of a condition for the keys of a segment (a file of postings), as masks over the keys.
+    """Outcomes of a condition for the keys of a segment (a file of postings), NULL included.
 
-    `true`, `open`: where the condition is TRUE, and where it needs a recheck. `null`: the outcome for NULL,
-    which the masks leave out. `counts`: the number of keys per outcome. `key`: identifies the condition and
-    the type in which it was evaluated.
+    `true`, `open`: masks of the keys where the condition is TRUE, and where it needs a recheck. `counts`: the
+    number of keys per outcome. `question`: identifies the condition and the type in which it was evaluated.
     """
 
-    key: Hashable
+    question: Hashable
     true: Mask
     open: Mask
-    null: _Outcome
     counts: tuple[int, int, int]
 
-    def keys(self, outcome: _Outcome) -> Mask:
-        """Return the mask of the keys with one outcome. Cost: for REST, a pass over all keys."""
-        if outcome is not _Outcome.REST:
-            return self.true if outcome is _Outcome.TRUE else self.open
-        out = ~self.true & ~self.open
-        out[: len(out) - sum(self.counts)] = False
-        return out
+    def keys(self, segment: Segment, column: str, outcome: _Outcome) -> MarkedKeys:
+        """Return the keys with one outcome."""
+        marked = {_Outcome.TRUE: self.true, _Outcome.OPEN: self.open}.get(outcome)
+        marked = ~(self.true | self.open) if marked is None else marked
+        return MarkedKeys(segment, column, (self.question, outcome), marked, self.counts[outcome])
 
 
 _VERDICTS: Cache[Hashable, KeyVerdict] = Cache(share(1 / 32))
@@ -79,67 +72,47 @@ def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
     if not segments:
         return Bounds.between(EMPTY, space.visible)
     verdicts = [verdict(node, segment) for segment in segments]
-    open_ = union(_postings(column, segments, verdicts, _Outcome.OPEN))
-    unposted = space.unposted(column.id)
+
+    def rows(outcome: _Outcome) -> list[BitMap]:
+        pairs = zip(segments, verdicts, strict=True)
+        return [bits for s, of in pairs for bits in of.keys(s, column.id, outcome).bitmaps()]
+
+    open_, unposted = union(rows(_Outcome.OPEN)), space.unposted(column.id)
     if unposted is not None:
         open_ = open_ | unposted
-    if sum(v.counts[_Outcome.TRUE] for v in verdicts) <= sum(v.counts[_Outcome.REST] for v in verdicts):
-        sure = union(_postings(column, segments, verdicts, _Outcome.TRUE))
+    if _few_true(verdicts):
+        sure = union(rows(_Outcome.TRUE))
     else:
-        sure = space.visible - union([open_, *_postings(column, segments, verdicts, _Outcome.REST)])
+        sure = space.visible - union([open_, *rows(_Outcome.REST)])
     if not open_:
         return Bounds.exactly(sure)
     return Bounds.between(sure - open_, sure | open_)
 
 
-def computed_postings(node: Computed, space: SpaceView) -> list[BitMap] | None:
-    """Return postings whose union is exactly the rows where a condition is TRUE.
+def exact_keys(node: Computed, segments: Sequence[Segment]) -> Sequence[KeySelection] | None:
+    """Return the keys whose rows are exactly those where a condition is TRUE.
 
-    None if no such postings exist, or if more keys make the condition TRUE than do not.
+    None for arrays, if some key is left open, or if more keys make the condition TRUE than do not.
     """
-    column = node.column
-    if column is None or column.partition or column.type.name == "array":
-        return None
-    segments = space.serving(column)
-    if not segments or space.unposted(column.id) is not None:
+    column = _column(node)
+    if column.type.name == "array":
         return None
     verdicts = [verdict(node, segment) for segment in segments]
-    if sum(v.counts[_Outcome.TRUE] for v in verdicts) > sum(v.counts[_Outcome.REST] for v in verdicts):
+    if not _few_true(verdicts) or any(of.counts[_Outcome.OPEN] for of in verdicts):
         return None
-    if any(v.counts[_Outcome.OPEN] or v.null is _Outcome.OPEN for v in verdicts):
-        return None
-    return _postings(column, segments, verdicts, _Outcome.TRUE)
+    pairs = zip(segments, verdicts, strict=True)
+    return [of.keys(segment, column.id, _Outcome.TRUE) for segment, of in pairs]
+
+
+def _few_true(verdicts: Sequence[KeyVerdict]) -> bool:
+    """Return whether at most as many keys make a condition TRUE as do not."""
+    counts = [of.counts for of in verdicts]
+    return sum(true for true, _, _ in counts) <= sum(rest for _, _, rest in counts)
 
 
 def _column(node: Computed) -> Column:
     assert node.column is not None
     return node.column
-
-
-def _postings(
-    column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict], outcome: _Outcome
-) -> list[BitMap]:
-    """Return bitmaps whose union is the rows of all keys with one outcome, NULL included."""
-    bitmaps: list[BitMap] = []
-    for segment, verdict in zip(segments, verdicts, strict=True):
-        bitmaps += _of_keys(segment, column.id, verdict, outcome)
-        if verdict.null is outcome and (bits := segment.lookup(column.id, None)) is not None:
-            bitmaps.append(bits)
-    return bitmaps
-
-
-def _of_keys(segment: Segment, column: str, verdict: KeyVerdict, outcome: _Outcome) -> list[BitMap]:
-    """Return bitmaps whose union is the postings of some keys.
-
-    Many sparse postings come as one cached bitmap.
-    """
-    many = verdict.counts[outcome]
-    if not many:
-        return []
-    if many < MANY_KEYS or not segment.sparse_positions(column):
-        return segment.cover_keys(column, verdict.keys(outcome))
-    kept_key = verdict.key, outcome
-    return [cached(segment, column, kept_key, lambda: of_keys(segment, column, verdict.keys(outcome)))]
 
 
 def verdict(node: Computed, segment: Segment) -> KeyVerdict:
@@ -157,7 +130,7 @@ def verdict(node: Computed, segment: Segment) -> KeyVerdict:
     return _VERDICTS.get((segment.name, column.id, cache_key), judged)
 
 
-def _judged(node: Computed, segment: Segment, cache_key: Hashable) -> KeyVerdict:
+def _judged(node: Computed, segment: Segment, question: Hashable) -> KeyVerdict:
     column = _column(node)
     every = segment.keys(column.id)[0]
     keys = pc.drop_null(every)
@@ -167,13 +140,12 @@ def _judged(node: Computed, segment: Segment, cache_key: Hashable) -> KeyVerdict
         short = numpy_of(pc.binary_length(keys)) <= MAX_KEY
     short_keys = keys if short.all() else pc.filter(keys, arrow_array(short))
     values = decode_keys(widen_keys(short_keys, stored, current), current, column.type)
-    first = len(every) - len(keys)
-    true, open_ = np.zeros(len(every), dtype=np.bool_), np.concatenate([np.zeros(first, np.bool_), ~short])
-    null = pa.nulls(1, values.type)
-    values = pa.concat_arrays([values, null])
+    values = pa.concat_arrays([values, pa.nulls(1, values.type)])
     kept_values = KeyValues((segment.name, column.id, str(column.type), column.type.char_length))
     truths, raised = judge(node, {column.id: values}, len(values), kept_values.of)
-    true[first:][short], open_[first:][short] = truths[:-1], raised[:-1]
-    many = int(true.sum()), int(open_.sum())
-    at_null = _Outcome.OPEN if raised[-1] else _Outcome.TRUE if truths[-1] else _Outcome.REST
-    return KeyVerdict(cache_key, true, open_, at_null, (*many, len(keys) - sum(many)))
+    null = len(every) - len(keys)
+    true, open_ = np.zeros(len(every), dtype=np.bool_), np.zeros(len(every), dtype=np.bool_)
+    true[:null], open_[:null], open_[null:] = truths[-1], raised[-1], ~short
+    true[null:][short], open_[null:][short] = truths[:-1], raised[:-1]
+    many = int(np.count_nonzero(true)), int(np.count_nonzero(open_))
+    return KeyVerdict(question, true, open_, (*many, len(every) - sum(many)))

@@ -122,14 +122,6 @@ def _steps(some: float, others: float) -> float:
     return few * math.log2(many + 2) if few * _GALLOP < many else few + many
 
 
-def share_of(segment: Segment, column: str, ranges: list[KeyRange]) -> float:
-    """Return an upper bound of the share of a column's keys that lie in some ranges."""
-    keys, _ = segment.weight(column)
-    some, _ = segment.weight(column, ranges)
-    points = sum(low is not None and low == high for low, _, high, _ in ranges)
-    return (min(points, some) if points == len(ranges) else some) / max(1, keys)
-
-
 def uniting(segment: Segment, column: str, share: float) -> float:
     """Estimate the ms to unite a share of a column's postings."""
     shape = _Shape.of(segment, column)

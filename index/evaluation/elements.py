@@ -28,6 +28,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
+from tailbit.index.evaluation.key_selection import MarkedKeys, RangeKeys
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
@@ -48,7 +49,7 @@ from tailbit.index.keys import (
 )
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.computed import Computed, TruthValue
-from tailbit.index.predicate.key_ranges import key_ranges
+from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import WHOLE, Literal
@@ -72,9 +73,6 @@ _AROUND = {
     "is null": {_TRUE: _FALSE, _FALSE: _FALSE, _NULL: _TRUE},
 }
 """Outcome of NOT and of IS NULL for each outcome of their operand."""
-
-_FEW = 16
-"""Up to this many constants are looked up one by one, because single postings are cached as bitmaps."""
 
 _OPEN = -1
 _NUMBERS = {_FALSE: 0, _TRUE: 1, _NULL: 2}
@@ -213,12 +211,8 @@ def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) 
         inner = element_type(segment.columns[column])
         assert inner is not None
         ranges = key_ranges(points.values, points.key_type, inner)
-        if len(ranges.sure) <= _FEW:
-            postings = (segment.lookup(column, ELEMENT + (key or b"")) for key, _, _, _ in ranges.sure)
-            deciding += [rows for rows in postings if rows is not None]
-        else:
-            deciding += segment.cover(column, _marked(ranges.sure))
-        left_open += segment.cover(column, _marked(ranges.maybe))
+        deciding += _of_elements_in(ranges.sure, segment, column)
+        left_open += _of_elements_in(ranges.maybe, segment, column)
 
     def with_key(*keys: bytes | None) -> BitMap:
         postings = (segment.lookup(column, key) for segment in segments for key in keys)
@@ -234,9 +228,11 @@ def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) 
     return _Rows(union(deciding), union(left_open), null)
 
 
-def _marked(ranges: Sequence[KeyRange]) -> list[KeyRange]:
-    """Convert bounded ranges of value keys to ranges of element keys."""
-    return [(ELEMENT + (low or b""), a, ELEMENT + (high or b""), b) for low, a, high, b in ranges]
+def _of_elements_in(ranges: Sequence[KeyRange], segment: Segment, column: str) -> list[BitMap]:
+    """Return the rows with an element in bounded ranges of value keys."""
+    marked = [(ELEMENT + (low or b""), a, ELEMENT + (high or b""), b) for low, a, high, b in ranges]
+    of_elements = KeyRanges.of(marked, ())
+    return RangeKeys(segment, column, of_elements.sure, of_elements.points).bitmaps()
 
 
 def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment]) -> _Rows:
@@ -248,8 +244,9 @@ def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment
     def rows(outcome: int) -> BitMap:
         bitmaps = list[BitMap]()
         for segment, outcomes in judged:
-            has_outcome = outcomes == outcome
-            bitmaps += segment.cover_keys(column.id, has_outcome) if has_outcome.any() else []
+            marked = outcomes == outcome
+            question = _question(node, column), outcome
+            bitmaps += MarkedKeys(segment, column.id, question, marked, int(marked.sum())).bitmaps()
         return union(bitmaps)
 
     return _Rows(rows(_NUMBERS[decides]), rows(_OPEN), lambda: rows(_NUMBERS[_NULL]))
@@ -314,8 +311,12 @@ def _outcomes(node: Computed, column: Column, segment: Segment) -> Outcomes:
         outcomes = _judged(node, column, segment)
         return outcomes, outcomes.nbytes + 200
 
-    cache_key = str(arrow_type(column.type, column.label)), key_of(node.expression)
-    return _JUDGED.get((segment.name, column.id, cache_key), judged)
+    return _JUDGED.get((segment.name, column.id, _question(node, column)), judged)
+
+
+def _question(node: Computed, column: Column) -> Hashable:
+    """Return what identifies a condition and the type in which it is evaluated."""
+    return str(arrow_type(column.type, column.label)), key_of(node.expression)
 
 
 def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:

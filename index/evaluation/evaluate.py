@@ -30,11 +30,9 @@ from pyroaring import BitMap
 from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
-from tailbit.index.evaluation.key_spans import matching
+from tailbit.index.evaluation.key_selection import keys_of
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import posting_type_of
 from tailbit.index.predicate.computed import Computed
-from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, shared_in
 
 if TYPE_CHECKING:
@@ -130,10 +128,9 @@ def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
     sure_parts: list[BitMap] = []
     maybe_parts: list[BitMap] = []
     for segment in segments:
-        ranges = key_ranges(values, posting_type_of(leaf.column.type), segment.columns[column])
-        sure_parts += matching(segment, column, ranges)
-        if ranges.maybe:
-            maybe_parts += segment.cover(column, ranges.maybe)
+        keys, truncated = keys_of(leaf.column, values, segment)
+        sure_parts += keys.bitmaps()
+        maybe_parts += truncated.bitmaps() if truncated is not None else []
     sure = union(sure_parts)
     posted = Bounds.between(sure, union([sure, *maybe_parts])) if maybe_parts else Bounds.exactly(sure)
     if values.complement or values.nulls:

@@ -231,6 +231,11 @@ class SpaceView:
         segments = [s for s in self.segments if column.id in s.columns]
         return segments if all(widens(s.columns[column.id], column.type) for s in segments) else []
 
+    def stated(self, column: Column) -> Stated | None:
+        """Return the statistics that some definition has of a column in the files; None without any."""
+        statements = (access.stated(column, self) for access in self.accesses)
+        return next((statement for statement in statements if statement is not None), None)
+
     def posts(self, id_: str) -> bool:
         """Return whether some segment has postings under an id."""
         return any(id_ in segment.columns for segment in self.segments)

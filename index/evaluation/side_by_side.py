@@ -11,9 +11,8 @@ from functools import partial
 from typing import TypeVar
 
 from tailbit.base.errors import CorruptIndexError
+from tailbit.index.evaluation.key_selection import keys_of
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import posting_type_of
-from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.tree import Leaf, Node, nodes_of
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import Column
@@ -94,16 +93,10 @@ def unread_by(node: Node, space: SpaceView) -> int:
         if isinstance(condition, Leaf) and not condition.column.partition
     ]
     try:
-        return sum(_unread_by(leaf, space) for leaf in leaves)
+        return sum(
+            keys_of(leaf.column, leaf.true, segment)[0].unread()
+            for leaf in leaves
+            for segment in space.serving(leaf.column)
+        )
     except CorruptIndexError:
         return 0
-
-
-def _unread_by(leaf: Leaf, space: SpaceView) -> int:
-    unread = 0
-    for segment in space.serving(leaf.column):
-        column = leaf.column.id
-        ranges = key_ranges(leaf.true, posting_type_of(leaf.column.type), segment.columns[column])
-        if ranges.points is None or not segment.is_paged:
-            unread += segment.unread(column, ranges.sure)
-    return unread

@@ -23,12 +23,12 @@ from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
 from tailbit.base.once import once
-from tailbit.index.evaluation.costs import fetching, intersecting, is_due, looking_up, making, share_of
+from tailbit.index.evaluation.costs import fetching, intersecting, is_due, looking_up, making
+from tailbit.index.evaluation.key_selection import RangeKeys, keys_of
 from tailbit.index.evaluation.row_space import Segments, SpaceView, claims
 from tailbit.index.grouping.dictionary import coded
-from tailbit.index.keys import KeyRange, key_type_of, widen_keys
+from tailbit.index.keys import key_type_of, widen_keys
 from tailbit.index.postings.segment import ALL_KEYS, Segment
-from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.roaring.containers import BLOCK
 from tailbit.tables import compute as pc
@@ -72,12 +72,11 @@ class PostedColumn:
         counts = [segment.keys(self.column.id)[1] for segment in self.segments]
         return np.concatenate(counts)
 
-    def ranges(self, segment: Segment) -> list[KeyRange] | None:
-        """Return the ranges of a segment's keys that rows may have; None if no value set limits them."""
+    def possible_keys(self, segment: Segment) -> list[RangeKeys]:
+        """Return the keys of a segment that rows may have, but for NULL."""
         if self.among is None:
-            return None
-        ranges = key_ranges(self.among, self.key_type, segment.columns[self.column.id])
-        return [*ranges.sure, *ranges.maybe]
+            return [RangeKeys(segment, self.column.id, [ALL_KEYS])]
+        return [keys for keys in keys_of(self.column, self.among, segment) if keys is not None]
 
     def codes(self, positions: BitPositions) -> Longs:
         """Return the code of each ascending position. Cost: the codes of all positions are made once."""
@@ -95,10 +94,10 @@ class PostedColumn:
         key_numbers, postings, base = list[Longs](), list[BitMap](), 0
         for segment in self.segments:
             stored = segment.keys(self.column.id)[0]
-            ranges = self.ranges(segment)
-            keys, selected = segment.select(self.column.id, [ALL_KEYS] if ranges is None else ranges)
+            ranges = [key_range for keys in self.possible_keys(segment) for key_range in keys.question]
+            keys, selected = segment.select(self.column.id, ranges)
             null = int(len(stored) > 0 and not stored[0].is_valid)
-            if ranges is None:
+            if self.among is None:
                 selected_places = np.arange(null, len(stored))
             else:
                 indexes = pc.index_in(arrow_array(keys, pa.binary()), value_set=stored)
@@ -238,7 +237,6 @@ def _intersecting(column: PostedColumn, rows: int) -> float:
     """Estimate the ms to intersect the postings that `rows` rows may be in."""
     cost = 0.0
     for segment in column.segments:
-        ranges = column.ranges(segment)
-        share = 1.0 if ranges is None else share_of(segment, column.column.id, ranges)
+        share = 1.0 if column.among is None else sum(keys.share for keys in column.possible_keys(segment))
         cost += intersecting(segment, column.column.id, rows, share)
     return cost

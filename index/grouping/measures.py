@@ -29,7 +29,6 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import AggregateError, ColumnTypeError, CorruptIndexError
-from tailbit.index.evaluation.stated import stated
 from tailbit.index.grouping.dictionary import coded, full_keys, python_values, unfold
 from tailbit.index.grouping.facets import count_groups, is_counted
 from tailbit.index.grouping.groups import Groups
@@ -577,7 +576,7 @@ def _read_whole(selection: Selection, aggregates: _Column) -> None:
 def _stated_ends(selection: Selection, column: Column) -> tuple[tuple[bytes, bytes] | None, set[int] | None]:
     """Return the keys of the extremes that statistics state, and the numbers of files to read (None: all)."""
     try:
-        stated_by_space = [(space, stated(column, space)) for space, _ in selection.bounds]
+        stated_by_space = [(space, space.stated(column)) for space, _ in selection.bounds]
     except CorruptIndexError as damage:
         selection.damages.note(damage)
         return None, None

@@ -278,7 +278,7 @@ class Selection:
 
     @once
     def counted_by_index(self) -> int | None:
-        """Count the matching rows by access paths of the index alone; None if these cannot count them all."""
+        """Count the matching rows by the index alone; None if it cannot count them all."""
         if len(self.coverage.uncovered):
             return None
         total = 0

@@ -12,10 +12,10 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import DAMAGES, LONG, VECTORS, index_files, index_of
+from tailbit.index.evaluation.access import count_by_cardinalities
 from tailbit.index.evaluation.costs import SPENT, making
 from tailbit.index.evaluation.evaluate import evaluate
-from tailbit.index.evaluation.key_spans import filter_of, key_cardinalities, united
-from tailbit.index.evaluation.unions import UNIONS
+from tailbit.index.evaluation.key_selection import UNIONS, RangeKeys, keys_of
 from tailbit.index.keys import encode_value
 from tailbit.index.postings import codes
 from tailbit.index.postings.codes import CODES, codes_of, held_codes
@@ -100,7 +100,7 @@ def test_a_count_over_many_keys_reads_no_posting_where_all_rows_are_shown(
         cache.clear()
     selection = tailbit.open(path).where("n BETWEEN 500 AND 2999")._selection
     space = selection.coverage.spaces[0]
-    assert (key_cardinalities(selection.node, space) is not None) == bool(shown.all())
+    assert (count_by_cardinalities(selection.node, space) is not None) == bool(shown.all())
     if shown.all():
         selection.count()
         assert not space.segments[0].is_held("n")
@@ -115,11 +115,11 @@ def test_codes_are_made_for_a_range_that_is_asked_again(table: tuple[str, np.nda
     made = []
     for key in range(40):
         low = encode_value(key, "integer")
-        united(segment, column.id, [(low, True, None, False)])
+        RangeKeys(segment, column.id, [(low, True, None, False)]).bitmaps()
         made.append(held_codes(segment, column.id) is not None)
     assert made[-1]
-    found = filter_of(selection.node, selection.coverage.spaces[0])
-    assert found is not None
+    found, _ = keys_of(column, selection.node.true, segment)
+    assert found.has_codes
     assert found.keys > 3000
 
 
@@ -172,7 +172,7 @@ def test_codes_that_cannot_stay_are_not_made(
     (segment,) = selection.coverage.spaces[0].segments
     column = selection.schema.resolve("n").id
     for key in range(40):
-        united(segment, column, [(encode_value(key, "integer"), True, None, False)])
+        RangeKeys(segment, column, [(encode_value(key, "integer"), True, None, False)]).bitmaps()
     assert held_codes(segment, column) is None
     assert not codes.have_room(segment, column)
 
