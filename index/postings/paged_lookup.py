@@ -39,8 +39,8 @@ from tailbit.index.roaring.containers import ranges
 from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array
-from tailbit.tables.parquet.assembly import written_chunk, written_end, written_leaf, written_row_group
-from tailbit.tables.parquet.file import MAGIC, ParquetFile
+from tailbit.tables.parquet.assembly import Assembly, written_leaf
+from tailbit.tables.parquet.file import ParquetFile
 
 _BATCH_PAGES = 1 << 9
 """Pages that are decoded together: enough to pay for a thread."""
@@ -405,14 +405,11 @@ def decoded(columns: Sequence[_ColumnPages]) -> pa.Table:
     """
     if not columns:
         return pa.table({})
-    head, chunks, leaves, rows = len(MAGIC), list[bytes](), list[bytes](), columns[0].rows
-    body: list[bytes | memoryview] = [MAGIC]
+    out, rows = Assembly(), columns[0].rows
     for column in columns:
         size = sum(map(len, column.pieces))
-        chunks.append(written_chunk(column.like.type, column.like.codec, rows, size, size, head, None))
-        leaves.append(written_leaf(column.name, column.like.type, True, column.like.width))
-        body += column.pieces
-        head += size
-    body.append(written_end(leaves, [written_row_group(chunks, head, rows)], rows))
-    source = pa.BufferReader(pa.py_buffer(b"".join(body)))
+        out.add_written(column.like.type, column.like.codec, rows, size, column.pieces)
+    out.end_row_group(rows)
+    leaves = [written_leaf(column.name, column.like.type, True, column.like.width) for column in columns]
+    source = pa.BufferReader(out.excerpt(leaves=leaves))
     return ParquetFile(source, page_checksum_verification=True).read(use_threads=False)

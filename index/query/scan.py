@@ -1,9 +1,8 @@
 """Scan of data files for the rows where a predicate is TRUE.
 
 A scan serves uncovered files, and the rows that the index leaves open. Row groups that the footer or its
-Bloom filters rule out are pruned. For many rows, Polars or pyarrow tests the stored values (see
-`stored_conditions`). For few rows, and for the residual filter, values are decoded, and the predicate is
-evaluated on all cores.
+Bloom filters rule out are pruned. For many rows, stored values are tested (see `stored_conditions`). For few
+rows, and for the residual filter, values are decoded, and the predicate is evaluated on all cores.
 """
 
 from __future__ import annotations
@@ -31,15 +30,7 @@ from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.condition import Condition
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.row_selection import (
-    in_many_pages,
-    is_loaded,
-    measured,
-    note_pages,
-    quicker_by_mask,
-    quicker_tested,
-    saves_by_mask,
-)
+from tailbit.tables.parquet.row_selection import in_many_pages
 from tailbit.tables.parquet.rows import Positions, pieces, without
 from tailbit.tables.parquet.value_search import Search, count_passing, find
 from tailbit.tables.storage import Storage, at_once, one_look
@@ -72,81 +63,65 @@ class Scan:
     groups: Sequence[int] | None = None
 
 
-def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> list[Positions]:
+def scan(storage: Storage, scans: Sequence[Scan], stored: bool | None = None) -> list[Positions]:
     """Return the ascending physical positions of matching rows, file by file.
 
-    `by_polars`: True: Polars tests all conditions that it can; False: none is tested on stored values; None:
-    whichever is cheaper.
+    `stored`: True: all conditions that can be are tested on stored values; False: none is; None: all that are
+    not of few rows alone.
 
     Cost: decodes the predicate's columns in the row groups that may match, or in the pages that hold `among`;
     independent of the number of files but for reading each footer.
     """
     with one_look():
-        narrowed, searches, polars = _prepared(storage, scans, by_polars)
-        return _matching_rows(storage, narrowed, searches, polars)
+        return _matching_rows(storage, *_prepared(storage, scans, stored))
 
 
-def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
+def count(storage: Storage, scans: Sequence[Scan], stored: bool | None = None) -> int:
     """Count the positions that `scan` would return.
 
-    Cost: less than `scan` if no row is hidden and Polars tests the whole predicate.
+    Cost: less than `scan` if no row is hidden and the whole predicate is tested on stored values.
     """
     with one_look():
-        return _counted(storage, *_prepared(storage, scans, by_polars))
+        return _counted(storage, *_prepared(storage, scans, stored))
 
 
-def _counted(storage: Storage, narrowed: list[Scan], searches: list[_Search], polars: bool) -> int:
+def _counted(storage: Storage, narrowed: list[Scan], searches: list[_Search]) -> int:
     """Return the number of matching rows of prepared scans."""
     whole = {
         number: search for number, search, rest in searches if rest == _TRUE and not narrowed[number].hidden
     }
-    total = count_passing(storage, list(whole.values()), polars) if whole else None
+    total = count_passing(storage, list(whole.values())) if whole else None
     if total is not None:
         narrowed = [
             replace(scan, among=_NONE) if number in whole else scan for number, scan in enumerate(narrowed)
         ]
         searches = [scan for scan in searches if scan[0] not in whole]
-    return (total or 0) + sum(
-        len(positions) for positions in _matching_rows(storage, narrowed, searches, polars)
-    )
+    return (total or 0) + sum(len(positions) for positions in _matching_rows(storage, narrowed, searches))
 
 
 def _prepared(
-    storage: Storage, scans: Sequence[Scan], by_polars: bool | None
-) -> tuple[list[Scan], list[_Search], bool]:
-    """Prune the scans, and return them with the searches over stored values, and whether Polars does these.
-
-    Searches are returned if they are quicker than decoding values, and with `by_polars` always.
-    """
+    storage: Storage, scans: Sequence[Scan], stored: bool | None
+) -> tuple[list[Scan], list[_Search]]:
+    """Prune the scans, and return them with the searches over stored values."""
     if storage.remote:
         storage.look_at([storage.resolve(scan.slice_.path) for scan in scans])
     narrowed = list(at_once(storage, [partial(_narrowed, storage, scan) for scan in scans]))
-    if by_polars is False:
-        return narrowed, [], False
-    searches = _searches(storage, narrowed, bool(by_polars))
-    size = values = 0
+    searches = [] if stored is False else _searches(storage, narrowed, bool(stored))
     for number, search, _ in searches:
         narrowed[number] = _within(storage, narrowed[number], search.groups)
-        columns = [column for column in columns_of(narrowed[number].node) if not column.partition]
-        layout = open_layout(storage, search.slice_.path, search.slice_.size)
-        sizes = measured(layout, search.slice_.path, columns, search.groups)
-        size, values = size + sizes[0], values + sizes[1]
-    quicker = quicker_by_mask if is_loaded() else quicker_tested
-    if by_polars or quicker(size, values, len(searches)):
-        return narrowed, searches, True
-    note_pages(size, values)
-    return narrowed, searches if saves_by_mask(size, values, len(searches)) else [], False
+    return narrowed, searches
 
 
-def _matching_rows(
-    storage: Storage, scans: Sequence[Scan], searches: Sequence[_Search], polars: bool
-) -> list[Positions]:
+def _matching_rows(storage: Storage, scans: Sequence[Scan], searches: Sequence[_Search]) -> list[Positions]:
     """Return the visible positions per scan; raises as `scan`."""
     remaining = list(scans)
-    passing_rows = find(storage, [search for _, search, _ in searches], polars)
+    passing_rows = find(storage, [search for _, search, _ in searches])
     for (number, _, rest), passing in zip(searches, passing_rows, strict=True):
         if passing is not None:
-            remaining[number] = replace(remaining[number], among=passing, groups=None, node=rest)
+            left_over = rest if passing.all_tested else scans[number].node
+            remaining[number] = replace(
+                remaining[number], among=passing.positions, groups=None, node=left_over
+            )
     return [without(rows, by.hidden) for rows, by in zip(_judged(storage, remaining), scans, strict=True)]
 
 

@@ -1,8 +1,7 @@
 """A bound predicate as a condition on the values that data files store.
 
 Partition columns become constants, since the log records one value per file. A leaf becomes a test by its
-value set; a condition computed from one column becomes a test by the function that evaluates rows, if that
-column has few distinct values or the condition is a search in texts. The other
+value set; a condition computed from one column becomes a test by the function that evaluates rows. The other
 parts of an AND are the residual filter, evaluated on the rows that pass the condition: a row that does not
 pass cannot match, whatever the other parts return or raise for it.
 """
@@ -19,29 +18,24 @@ import pyarrow as pa
 from tailbit.base.arrays import Mask
 from tailbit.base.errors import ColumnTypeError
 from tailbit.base.lazy import lazy
-from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int
-from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
+from tailbit.index.predicate.computed import Computed, judge
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of
 from tailbit.index.predicate.value_sets import Interval
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.condition import AllOf, AnyOf, Condition, Floats, Numbers, Test, Texts, TextSearch
+from tailbit.tables.parquet.condition import AllOf, AnyOf, Condition, Floats, Numbers, Test
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:
-    from tailbit.index.functions import patterns, texts
     from tailbit.index.predicate import truth
 else:
     truth = lazy("tailbit.index.predicate.truth")
-    patterns = lazy("tailbit.index.functions.patterns")
-    texts = lazy("tailbit.index.functions.texts")
 
 _MOST_TESTS = 32
 """Limit of tests in one condition; each test assembles a column."""
 _MOST_RANGES = 16
 """Limit of ranges in one test that are no single values; each range is compared with every row."""
-_SEARCHES = {"startswith": "begin", "endswith": "end", "contains": "middle"}
 
 Constants = Mapping[str, str | None]
 """Partition values as the log's text, by physical column name."""
@@ -127,7 +121,7 @@ def _of_leaf(leaf: Leaf, values: pa.Array) -> Mask:
     return truth.in_values(values, leaf.true, leaf.column.type)
 
 
-def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
+def _stored(leaf: Leaf) -> Numbers | Floats | None:
     """Return the intervals of a leaf in the form in which data files store the values.
 
     None if the intervals are too many, or the type has no such form.
@@ -138,10 +132,8 @@ def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
     except ColumnTypeError:
         return None
     wider = sum(i.lo is None or i.lo != i.hi for i in intervals)
-    if wider > _MOST_RANGES or type_.char_length:
+    if wider > _MOST_RANGES or type_.char_length or is_textual(key_type):
         return None
-    if is_textual(key_type):
-        return Texts([(i.lo, i.lo_closed, i.hi, i.hi_closed) for i in intervals])  # type: ignore[misc]
     if scale_of(key_type) is not None:
         return Numbers(_whole(intervals)) if type_.precision <= WORD_DIGITS else None
     ends = list(zip(*(numbers.tolist() for numbers in truth.ends_of(leaf.true, type_)), strict=True))
@@ -181,26 +173,10 @@ def _test_of_computed(node: Computed, column: Column) -> Test | None:
     true, raised = judge(node, {column.id: nothing}, 1)
     if raised[0]:
         return None
-    search = _text_search(node.expression, column) if node.true in (IS_TRUE, IS_FALSE) else None
-    return Test(column, partial(_of_computed, node), search, node.true == IS_FALSE, bool(true[0]))
+    return Test(column, partial(_of_computed, node), None, False, bool(true[0]))
 
 
 def _of_computed(node: Computed, values: pa.Array) -> Mask | None:
     assert node.column is not None
     true, raised = judge(node, {node.column.id: values}, len(values))
     return None if raised.any() else true
-
-
-def _text_search(call: Expression, column: Column) -> TextSearch | None:
-    """Return the text search that a call does (startswith, endswith, contains, LIKE); None for others."""
-    if not isinstance(call, Call) or call.name not in (*_SEARCHES, "like"):
-        return None
-    if not isinstance(call.args[0], Ref) or column.type.name != "string" or column.type.char_length:
-        return None
-    text = texts.constant_text(call, 1)
-    if text is None:
-        return None
-    if call.name in _SEARCHES:
-        return TextSearch(**{_SEARCHES[call.name]: text.encode()})
-    pieces = patterns.like_parts(text, str(call.setting[0]))
-    return None if pieces is None else TextSearch(*(piece.encode() for piece in pieces))

@@ -1,12 +1,11 @@
 """Parquet files assembled in memory from pages and chunks of data files, and decoded like any other.
 
-Excerpts: the pages of a data file that hold wanted rows, assembled as a small Parquet file in memory. pyarrow
-decodes whole column chunks only. A chunk is its pages in order, so a chunk of fewer pages is valid too: the
-excerpt has its own footer, with the file's schema, and row groups of the selected pages, copied unchanged
-from the file. So the decoder of data files decodes an excerpt to the same values of the same types.
-
-Columns whose pages hold the same rows share row groups; the chunks of all other columns are empty there and
-never read. Repeated values do not end at page boundaries: such columns are read as whole row groups.
+pyarrow decodes whole column chunks only. A chunk is its pages in order, so a chunk of fewer pages is valid,
+too: pages and chunks are copied unchanged, of one file or of many, and only dictionaries, masks and the
+footer are written. The footer has a schema of its own, or that of a data file: then the decoder of data files
+decodes the file to the same values of the same types. Columns whose pages hold the same rows share row
+groups; the chunks of all other columns are empty there and never read. Repeated values do not end at page
+boundaries: such columns are read as whole row groups.
 
 Example: column a has pages of 3 rows, b of 4, and rows 1 and 7 of the row group are wanted.
 
@@ -14,9 +13,6 @@ Example: column a has pages of 3 rows, b of 4, and rows 1 and 7 of the row group
     wanted          x                 x
     pages of a   [0      ][1      ][2      ]     selected: 0 and 2, rows 0 1 2 6 7 8; wanted are 1 and 4
     pages of b   [0         ][1         ][2]     selected: 0 and 1, rows 0 to 7; wanted are 1 and 7
-
-Assembly of a Parquet file in memory from column chunks of many files. Pages are copied unchanged; only
-dictionaries, masks and the footer are written.
 
 Decoding of the wanted rows of an assembled Parquet file by Polars. When Polars filters by one column, it
 decodes only the matching rows of the other columns. So an assembled file has a mask column that marks wanted
@@ -30,7 +26,6 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import field
 from functools import lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -42,7 +37,7 @@ import pyarrow as pa
 from tailbit.base.arrays import Ints, Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import quickly_imported
-from tailbit.tables.parquet.file import MAGIC, arrow_buffer
+from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.layout import Chunk, Layout, Pages
 from tailbit.tables.parquet.thrift import (
     I32,
@@ -62,7 +57,7 @@ from tailbit.tables.storage import Storage, at_once
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from polars import DataFrame, Expr
+    from polars import DataFrame
 
 
 PHYSICAL_TYPES = {
@@ -204,30 +199,6 @@ def ended(footer: bytes) -> bytes:
     return b"".join([footer, len(footer).to_bytes(4, "little"), MAGIC])
 
 
-@dataclass(frozen=True, eq=False)
-class Picked:
-    """The selected pages of one leaf: per row group all pages, and the numbers of the selected ones."""
-
-    leaf: int
-    pages: Sequence[Pages]
-    numbers: Sequence[Longs]
-
-    @property
-    def coded(self) -> bool:
-        """Whether the selected pages hold only dictionary codes, of comparatively small dictionaries."""
-        return all(
-            p.dictionary is not None
-            and bool(p.coded[n].all())
-            and p.dictionary.unpacked < int((p.firsts[n + 1] - p.firsts[n]).sum())
-            for p, n in zip(self.pages, self.numbers, strict=True)
-        )
-
-
-def can_be_cut(layout: Layout, leaf: int, group: int) -> bool:
-    """Return whether an excerpt supports the codec of a chunk."""
-    return layout.chunk(group, leaf).codec in CODECS
-
-
 def pick(pages: Sequence[Pages], rows_of_groups: Sequence[Longs]) -> tuple[list[Longs], Longs]:
     """Return the numbers of the pages that hold wanted rows per row group, and the rows' places in the pages.
 
@@ -246,65 +217,6 @@ def pick(pages: Sequence[Pages], rows_of_groups: Sequence[Longs]) -> tuple[list[
     return numbers, np.concatenate(rows_in_pages)
 
 
-@dataclass(eq=False)
-class Excerpt:
-    """A small Parquet file of some pages of a data file, under construction; `done` returns its bytes."""
-
-    layout: Layout
-    source: pa.NativeFile
-    _bytes: list[bytes] = field(default_factory=lambda: [MAGIC])
-    _size: int = len(MAGIC)
-    _groups: list[bytes] = field(default_factory=list)
-    _rows: int = 0
-
-    def add(self, columns: Sequence[Picked], groups: Sequence[int]) -> list[int]:
-        """Add pages of some leaves; return the numbers of the excerpt's row groups that hold them.
-
-        `columns`: leaves whose selected pages hold the same rows. `groups`: the row groups of the
-        data file; each becomes one row group of the excerpt.
-        """
-        first, absent = len(self._groups), absent_chunks(self.layout)
-        for order, group in enumerate(groups):
-            pages, numbers = columns[0].pages[order], columns[0].numbers[order]
-            rows = int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())
-            chunks = list(absent)
-            for column in columns:
-                chunks[column.leaf] = self._chunk(
-                    column.pages[order], column.numbers[order], group, column.leaf, rows
-                )
-            self._groups.append(written_row_group(chunks, self._size, rows))
-            self._rows += rows
-        return list(range(first, len(self._groups)))
-
-    def _chunk(self, pages: Pages, numbers: Longs, group: int, leaf: int, rows: int) -> bytes:
-        """Copy the selected pages, contiguous pages in one read, and return the chunk's metadata."""
-        begin, unpacked = self._size, int(pages.unpacked[numbers].sum())
-        if pages.dictionary is not None:
-            self._copy(pages.dictionary.start, pages.dictionary.end)
-            unpacked += pages.dictionary.unpacked
-        data = self._size
-        gaps = np.flatnonzero(pages.starts[numbers[1:]] != pages.ends[numbers[:-1]])
-        firsts = [0, *(gaps + 1).tolist()]
-        lasts = [*gaps.tolist(), len(numbers) - 1]
-        for first, last in zip(firsts, lasts, strict=True):
-            self._copy(int(pages.starts[numbers[first]]), int(pages.ends[numbers[last]]))
-        chunk = self.layout.chunk(group, leaf)
-        dictionary = begin if pages.dictionary is not None else None
-        return written_chunk(chunk.type, chunk.codec, rows, unpacked, self._size - begin, data, dictionary)
-
-    def _copy(self, start: int, end: int) -> None:
-        data = self.source.read_at(end - start, start)
-        if len(data) != end - start:
-            raise ValueError(f"it ends before byte {end}")
-        self._bytes.append(data)
-        self._size += len(data)
-
-    def done(self) -> pa.Buffer:
-        """Return the whole excerpt."""
-        footer = written_footer(self.layout, self._groups, self._rows)
-        return arrow_buffer([*self._bytes, ended(footer)])
-
-
 def written_footer(layout: Layout, groups: Sequence[bytes], rows: int) -> bytes:
     """Encode a footer of encoded row groups under the schema of a data file."""
     metadata = layout.metadata
@@ -321,10 +233,10 @@ def written_footer(layout: Layout, groups: Sequence[bytes], rows: int) -> bytes:
     return layout.head + written_struct(fields, before=2)
 
 
-def absent_chunks(layout: Layout) -> list[bytes]:
+def _absent_chunks(layout: Layout) -> dict[int, bytes]:
     """Return for each leaf of a data file an empty chunk, which must never be read."""
     schema = layout.metadata.schema
-    return [_absent_chunk(str(schema.column(leaf).physical_type)) for leaf in range(len(schema))]
+    return {leaf: _absent_chunk(str(schema.column(leaf).physical_type)) for leaf in range(len(schema))}
 
 
 @lru_cache
@@ -349,51 +261,110 @@ class _Piece:
     size: int
     path: str
     start: int
-    written: bytes
+    written: bytes | memoryview
 
 
 class Assembly:
-    """A Parquet file under assembly; `done` reads the pages and returns the file."""
+    """A Parquet file under assembly, with the schema of a data file if its `layout` is given.
 
-    def __init__(self) -> None:
+    Chunks are added in the order of the columns, or, in a schema of a data file, for the leaves that are to
+    be read. `done` or `excerpt` reads the pages and returns the file.
+    """
+
+    def __init__(self, layout: Layout | None = None) -> None:
+        self._layout = layout
+        self._absent = {} if layout is None else _absent_chunks(layout)
         self._size = len(MAGIC)
         self._pieces = [_Piece(0, len(MAGIC), "", 0, MAGIC)]
-        self._chunks: list[bytes] = []
+        self._chunks: dict[int, bytes] = {}
         self._row_groups: list[bytes] = []
         self._first, self._rows = self._size, 0
 
     def add_numbers(self, numbers: Ints, pages: Pages, codec: str, path: str) -> None:
         """Add an INT32 chunk: the data pages of a file's chunk, with `numbers` as its dictionary."""
-        begin, (page, size) = self._size, _number_page(numbers.astype("<i4", copy=False).tobytes(), codec)
+        page, size = _number_page(numbers.astype("<i4", copy=False).tobytes(), codec)
+        begin = self._size
         self._write(page)
-        begun = self._size
-        for start, end in zip(pages.starts.tolist(), pages.ends.tolist(), strict=True):
-            self._copy(path, start, end - start)
-        unpacked, rows = int(pages.unpacked.sum()) + size, int(pages.firsts[-1])
-        self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - begin, begun, begin))
+        self._add_pages(pages, path, "INT32", codec, begin, size)
+
+    def add_pages(self, chunk: Chunk, pages: Pages, path: str, leaf: int) -> None:
+        """Add a chunk of a file cut to some of its pages, with its dictionary."""
+        begin, size, dictionary = self._size, 0, pages.dictionary
+        if dictionary is not None:
+            self._copy(path, dictionary.start, dictionary.end - dictionary.start)
+            size = dictionary.unpacked
+        self._add_pages(pages, path, chunk.type, chunk.codec, begin, size, leaf)
 
     def add_chunk(self, chunk: Chunk, path: str) -> None:
         """Add a chunk of a file unchanged."""
         begin, (start, data, packed, unpacked, values, type_, codec, coded) = self._size, chunk
         self._copy(path, start, packed)
-        dictionary = begin if coded else None
-        self._chunks.append(written_chunk(type_, codec, values, unpacked, packed, begin + data, dictionary))
+        self._end_chunk(type_, codec, values, unpacked, begin, begin + data, begin if coded else None)
+
+    def add_written(
+        self,
+        type_: str,
+        codec: str,
+        rows: int,
+        unpacked: int,
+        data: Sequence[bytes | memoryview],
+        dictionary: bytes = b"",
+        leaf: int | None = None,
+    ) -> None:
+        """Add a chunk of pages that are given as bytes; `unpacked`: their decompressed bytes, about."""
+        begin = self._size
+        if dictionary:
+            self._write(dictionary)
+        pages = self._size
+        for page in data:
+            self._write(page)
+        self._end_chunk(type_, codec, rows, unpacked, begin, pages, begin if dictionary else None, leaf)
 
     def add_mask(self, marked: Longs, rows: int) -> None:
         """Add a BOOLEAN chunk that is TRUE at the wanted rows."""
         mask = np.zeros(rows, bool)
         mask[marked] = True
-        begin, page = (
-            self._size,
-            written_values(np.packbits(mask, bitorder="little").tobytes(), rows, nullable=False),
-        )
-        self._write(page)
-        self._chunks.append(written_chunk("BOOLEAN", "UNCOMPRESSED", rows, len(page), len(page), begin, None))
+        page = written_values(np.packbits(mask, bitorder="little").tobytes(), rows, nullable=False)
+        self.add_written("BOOLEAN", "UNCOMPRESSED", rows, len(page), [page])
 
-    def end_row_group(self, rows: int) -> None:
-        """End a row group: it holds the chunks added since the last one."""
-        self._row_groups.append(written_row_group(self._chunks, self._size - self._first, rows))
-        self._chunks, self._first, self._rows = [], self._size, self._rows + rows
+    def end_row_group(self, rows: int) -> int:
+        """End a row group, which holds the chunks added since the last one; return its number."""
+        chunks = list({**self._absent, **self._chunks}.values())
+        self._row_groups.append(written_row_group(chunks, self._size - self._first, rows))
+        self._chunks, self._first, self._rows = {}, self._size, self._rows + rows
+        return len(self._row_groups) - 1
+
+    def _add_pages(
+        self,
+        pages: Pages,
+        path: str,
+        type_: str,
+        codec: str,
+        begin: int,
+        dictionary: int,
+        leaf: int | None = None,
+    ) -> None:
+        """Add data pages behind a dictionary of `dictionary` decompressed bytes, which begins at `begin`."""
+        data = self._size
+        for start, end in zip(pages.starts.tolist(), pages.ends.tolist(), strict=True):
+            self._copy(path, start, end - start)
+        unpacked, rows = int(pages.unpacked.sum()) + dictionary, int(pages.firsts[-1])
+        self._end_chunk(type_, codec, rows, unpacked, begin, data, begin if data > begin else None, leaf)
+
+    def _end_chunk(
+        self,
+        type_: str,
+        codec: str,
+        values: int,
+        unpacked: int,
+        begin: int,
+        data: int,
+        dictionary: int | None,
+        leaf: int | None = None,
+    ) -> None:
+        """Add the chunk of all bytes from `begin` on; `data`, `dictionary`: where their pages begin."""
+        chunk = written_chunk(type_, codec, values, unpacked, self._size - begin, data, dictionary)
+        self._chunks[len(self._chunks) if leaf is None else leaf] = chunk
 
     def _copy(self, path: str, start: int, size: int) -> None:
         """Plan to copy bytes of a file; bytes contiguous in both files become one piece."""
@@ -406,12 +377,12 @@ class Assembly:
             self._pieces.append(_Piece(self._size, size, path, start, b""))
         self._size += size
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes | memoryview) -> None:
         self._pieces.append(_Piece(self._size, len(data), "", 0, data))
         self._size += len(data)
 
     def done(self, storage: Storage, leaves: Sequence[bytes]) -> bytes:
-        """Return the whole file.
+        """Return the whole file, whose columns are `leaves`.
 
         Cost: one copy; the bytes are allocated once and read in place, from several remote files at a time.
 
@@ -424,9 +395,30 @@ class Assembly:
         whole = io.BytesIO(_unset_bytes(None, self._size + len(end)))
         with whole.getbuffer() as view:
             view[self._size :] = end
-            for _ in at_once(storage, [partial(_fill, storage, view, pieces) for pieces in by_file]):
+            for _ in at_once(storage, [partial(_copied, storage, view, pieces) for pieces in by_file]):
                 pass
         return whole.getvalue()
+
+    def excerpt(
+        self, source: pa.NativeFile | None = None, leaves: Sequence[bytes] | None = None
+    ) -> pa.Buffer:
+        """Return the whole file in Arrow's own memory, which Arrow's threads may read.
+
+        `source`: the only file of which pages are copied. `leaves`: the columns; None: those of the layout.
+
+        Raises:
+            ValueError, OSError: the file cannot be read, or ends too early.
+        """
+        if leaves is None:
+            assert self._layout is not None
+            end = ended(written_footer(self._layout, self._row_groups, self._rows))
+        else:
+            end = written_end(leaves, self._row_groups, self._rows)
+        buffer = pa.allocate_buffer(self._size + len(end))
+        view = memoryview(buffer).cast("B")
+        view[self._size :] = end
+        _fill(source, view, self._pieces)
+        return buffer
 
 
 @lru_cache(1 << 10)
@@ -437,27 +429,33 @@ def _number_page(raw: bytes, codec: str) -> tuple[bytes, int]:
     return page, len(page) + len(raw) - len(packed)
 
 
-def _fill(storage: Storage, view: memoryview, pieces: Sequence[_Piece]) -> None:
-    """Fill pieces of the assembled file; all pieces are copied from one file, or all are written."""
-    path = pieces[0].path
-    if not path:
-        for piece in pieces:
-            view[piece.at : piece.at + piece.size] = piece.written
+def _copied(storage: Storage, view: memoryview, pieces: Sequence[_Piece]) -> None:
+    """Fill pieces that are all of one file, or all written."""
+    if not pieces[0].path:
+        _fill(None, view, pieces)
         return
-    with storage.open(storage.resolve(path)) as source:
-        for piece in pieces:
+    with storage.open(storage.resolve(pieces[0].path)) as source:
+        _fill(source, view, pieces)
+
+
+def _fill(source: pa.NativeFile | None, view: memoryview, pieces: Sequence[_Piece]) -> None:
+    """Fill pieces of an assembled file, from a file or with what is written."""
+    for piece in pieces:
+        into = view[piece.at : piece.at + piece.size]
+        if not piece.path:
+            into[:] = piece.written
+        elif source is not None:
             source.seek(piece.start)
-            if source.readinto(view[piece.at : piece.at + piece.size]) != piece.size:
-                raise ValueError(f"{path} ends before byte {piece.start + piece.size}")
+            if source.readinto(into) != piece.size:
+                raise ValueError(f"{piece.path} ends before byte {piece.start + piece.size}")
 
 
 def _file(piece: _Piece) -> str:
     return piece.path
 
 
-_MASK = "wanted"
-_ROW = "row"
-MASK_LEAF = written_leaf(_MASK, "BOOLEAN", nullable=False)
+MASK = "wanted"
+MASK_LEAF = written_leaf(MASK, "BOOLEAN", nullable=False)
 """The mask column as a leaf of the schema, always the last."""
 CHECKED = frozenset(CODECS) - {"GZIP"}
 """Codecs for which Polars detects the same damage as pyarrow: it does not verify gzip's checksums."""
@@ -501,40 +499,5 @@ def wanted_rows(library: ModuleType, data: bytes) -> DataFrame:
         PolarsError, PanicException: the file cannot be read.
     """
     scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
-    rows: DataFrame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
+    rows: DataFrame = scan.filter(library.col(MASK)).drop(MASK).collect()
     return rows
-
-
-def passing_rows(
-    library: ModuleType, data: bytes, passes: Expr, masked: bool, few: bool = False
-) -> npt.NDArray[np.uint32]:
-    """Return the row numbers of a file for which an expression is true, ascending.
-
-    `masked`: only rows that the mask marks count. `few`: few rows pass; Polars then filters while it decodes,
-    which costs more than it saves if many rows pass.
-
-    Raises:
-        PolarsError, PanicException: the file cannot be read.
-    """
-    scan = library.scan_parquet(
-        data, use_statistics=False, glob=False, hive_partitioning=False, row_index_name=_ROW
-    )
-    if masked or few:
-        passes_mask = library.col(_MASK) & passes if masked else passes
-        rows = scan.filter(passes_mask).select(_ROW)
-    else:
-        rows = scan.with_columns(passes.alias(_ROW)).select(library.col(_ROW).arg_true())
-    return np.asarray(rows.collect().to_series(0).to_numpy(), dtype=np.uint32)
-
-
-def passing_count(library: ModuleType, data: bytes, passes: Expr, masked: bool) -> int:
-    """Count the rows of a file for which an expression is true, more cheaply than to list them.
-
-    `masked`: only rows that the mask marks count.
-
-    Raises:
-        PolarsError, PanicException: the file cannot be read.
-    """
-    scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
-    among = scan.filter(library.col(_MASK)) if masked else scan
-    return int(among.with_columns(passes.alias(_ROW)).select(library.col(_ROW).sum()).collect().item())

@@ -49,21 +49,16 @@ from tailbit.tables.parquet.assembly import (
     CODECS,
     MASK_LEAF,
     Assembly,
-    absent_chunks,
-    ended,
     failures,
     pick,
     polars,
     wanted_rows,
-    written_chunk,
     written_codes,
-    written_footer,
     written_leaf,
-    written_row_group,
     written_values,
 )
 from tailbit.tables.parquet.data_file import file_in_memory, flat_column, open_layout, read_columns
-from tailbit.tables.parquet.file import MAGIC, ParquetFile, arrow_buffer
+from tailbit.tables.parquet.file import ParquetFile, arrow_buffer
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
@@ -250,16 +245,6 @@ class Used(NamedTuple):
     codes: Longs
 
 
-class _Chunk(NamedTuple):
-    """A chunk to be written: a dictionary page or nothing, a data page, and the codec of both."""
-
-    rows: int
-    unpacked: int
-    codec: str
-    dictionary: bytes
-    data: bytes
-
-
 def values_of(storage: Storage, layout: Layout, leaf: int, column: Column, used: Sequence[Used]) -> pa.Array:
     """Decode the values of the used codes of one leaf, chunk by chunk; all files have the schema of `layout`.
 
@@ -270,14 +255,18 @@ def values_of(storage: Storage, layout: Layout, leaf: int, column: Column, used:
     described = layout.metadata.schema.column(leaf)
     physical, nullable = str(described.physical_type), bool(described.max_definition_level)
     width = described.length if physical == "FIXED_LEN_BYTE_ARRAY" else _WIDTHS.get(physical)
-    with_pages = _pages(storage, used)
-    chunks = (
-        [_selected_values(with_pages, width, nullable)]
-        if width
-        else list(_coded_values(with_pages, nullable))
-    )
-    data = _file(layout, leaf, physical, chunks)
-    file = file_in_memory(data, used[0].path if used else "", layout.tree, {})
+    out, with_pages = Assembly(layout), _pages(storage, used)
+    if width:
+        values_page, rows = _selected_values(with_pages, width, nullable)
+        out.add_written(physical, "UNCOMPRESSED", rows, len(values_page), [values_page], leaf=leaf)
+        out.end_row_group(rows)
+    else:
+        for group, page in with_pages:
+            codes, rows = written_codes(group.codes, nullable, group.codec), len(group.codes)
+            size = group.page.unpacked + 64 + 4 * rows
+            out.add_written(physical, group.codec, rows, size, [codes], page, leaf)
+            out.end_row_group(rows)
+    file = file_in_memory(out.excerpt(), used[0].path if used else "", layout.tree, {})
     values = read_columns(file, [column])[column.id]
     return pa.concat_arrays([pa.nulls(0, values.type), *values.chunks])
 
@@ -293,8 +282,8 @@ def _pages(storage: Storage, used: Sequence[Used]) -> Iterator[tuple[Used, bytes
                 yield group, page
 
 
-def _selected_values(pages: Iterator[tuple[Used, bytes]], width: int, nullable: bool) -> _Chunk:
-    """Select the values of all codes, which have a fixed width, into one chunk."""
+def _selected_values(pages: Iterator[tuple[Used, bytes]], width: int, nullable: bool) -> tuple[bytes, int]:
+    """Select the values of all codes, which have a fixed width, into one page; return it and its rows."""
     pieces, rows = [], 0
     for group, page in pages:
         head = group.page.body - group.page.start
@@ -306,29 +295,7 @@ def _selected_values(pages: Iterator[tuple[Used, bytes]], width: int, nullable: 
             raise ValueError(f"a dictionary of {group.page.values} values has {len(body)} bytes")
         pieces.append(np.frombuffer(body, dtype=_DTYPES.get(width, f"V{width}")).take(group.codes).tobytes())
         rows += len(group.codes)
-    data = written_values(b"".join(pieces), rows, nullable)
-    return _Chunk(rows, len(data), "UNCOMPRESSED", b"", data)
-
-
-def _coded_values(pages: Iterator[tuple[Used, bytes]], nullable: bool) -> Iterator[_Chunk]:
-    for group, page in pages:
-        data, rows = written_codes(group.codes, nullable, group.codec), len(group.codes)
-        yield _Chunk(rows, group.page.unpacked + 64 + 4 * rows, group.codec, page, data)
-
-
-def _file(layout: Layout, leaf: int, physical: str, chunks: Sequence[_Chunk]) -> pa.Buffer:
-    """Assemble chunks of one leaf, a row group each, as a file with the schema of a data file."""
-    absent, pieces, offset, groups = absent_chunks(layout), [MAGIC], len(MAGIC), []
-    before, after = absent[:leaf], absent[leaf + 1 :]
-    for piece in chunks:
-        start, size = offset + len(piece.dictionary), len(piece.dictionary) + len(piece.data)
-        sizes = (piece.rows, piece.unpacked, size, start)
-        chunk = written_chunk(physical, piece.codec, *sizes, offset if piece.dictionary else None)
-        groups.append(written_row_group([*before, chunk, *after], size, piece.rows))
-        pieces += [piece.dictionary, piece.data]
-        offset += size
-    footer = written_footer(layout, groups, sum(piece.rows for piece in chunks))
-    return arrow_buffer([*pieces, ended(footer)])
+    return written_values(b"".join(pieces), rows, nullable), rows
 
 
 @dataclass(frozen=True, eq=False)

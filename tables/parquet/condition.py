@@ -5,7 +5,7 @@ pass in two forms: as a function of decoded values and, if possible, as ranges o
 uses the form that a file allows.
 
 The form in which a file's column is tested: as stored, or as dictionary codes replaced by test results. As
-stored: numbers and texts whose bytes are the table's values. As codes: if a chunk holds only a dictionary and
+stored: numbers whose bytes are the table's values. As codes: if a chunk holds only a dictionary and
 codes, each value of the dictionary is tested once, by the function that tests rows, and the dictionary is
 replaced by the results: decoding the chunk then is testing it.
 
@@ -27,7 +27,7 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.once import once
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.assembly import CHECKED, written_leaf
+from tailbit.tables.parquet.assembly import CODECS, written_leaf
 from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import declared_type, written_legacy
 from tailbit.tables.parquet.file import plain_type
@@ -75,23 +75,7 @@ class Floats:
     nan: bool
 
 
-@dataclass(frozen=True)
-class Texts:
-    """Bytes in one of several sorted ranges (low, low included, high, high included); None is unbounded."""
-
-    ranges: Sequence[tuple[bytes | None, bool, bytes | None, bool]]
-
-
-@dataclass(frozen=True)
-class TextSearch:
-    """Bytes with a given beginning, a given end that does not overlap it, and a given part anywhere."""
-
-    begin: bytes = b""
-    end: bytes = b""
-    middle: bytes = b""
-
-
-Stored = Numbers | Floats | Texts | TextSearch
+Stored = Numbers | Floats
 """Conditions on values as a file stores them."""
 
 
@@ -143,26 +127,24 @@ def _tests(condition: Condition) -> Iterator[Test]:
             yield from _tests(inner)
 
 
-_DISTINCT = 4
-"""Dictionaries are tested if they hold at most one value per 4 rows."""
 _CALENDAR = ("date", "timestamp", "timestamp_ntz")
 _NUMBERS = ("BOOLEAN", "INT32", "INT64")
 
 
 class Form(NamedTuple):
-    """A leaf column as Polars reads it: `written` is its name and type in the assembled file's schema.
-
-    `coded`: whether its dictionary is replaced by test results.
-    """
+    """A leaf column as it is tested; `coded`: whether its dictionary is replaced by test results."""
 
     leaf: int
-    written: bytes
+    type: str
+    nullable: bool
     coded: bool
 
+    def written(self, name: str) -> bytes:
+        """Encode the column for the schema of an assembled file."""
+        return written_leaf(name, self.type, self.nullable)
 
-def form_of(
-    storage: Storage, layout: Layout, path: str, test: Test, groups: Sequence[int], name: str
-) -> Form | None:
+
+def form_of(storage: Storage, layout: Layout, path: str, test: Test, groups: Sequence[int]) -> Form | None:
     """Return the form in which the column of a test is tested in row groups of a file; None if there is none.
 
     Cost: if dictionaries are to be tested, reads the page headers, once.
@@ -174,13 +156,13 @@ def form_of(
     leaf = node.first
     described = layout.metadata.schema.column(leaf)
     chunks = [layout.chunk(group, leaf) for group in groups]
-    if not CHECKED.issuperset(chunk.codec for chunk in chunks):
+    if not CODECS.keys() >= {chunk.codec for chunk in chunks}:
         return None
     nullable = bool(described.max_definition_level)
     if stored is not None and _is_as_meant(layout, described, plain_type(node.field.type), column, stored):
-        return Form(leaf, written_leaf(name, str(described.physical_type), nullable), False)
-    if all(chunk.coded for chunk in chunks) and _have_few_values(storage, layout, path, groups, leaf):
-        return Form(leaf, written_leaf(name, "INT32", nullable), True)
+        return Form(leaf, str(described.physical_type), nullable, False)
+    if _are_codes(storage, layout, path, groups, leaf):
+        return Form(leaf, "INT32", nullable, True)
     return None
 
 
@@ -197,9 +179,7 @@ def _is_as_meant(
         return False
     if isinstance(test, Numbers):
         return physical in _NUMBERS
-    if isinstance(test, Floats):
-        return physical in ("FLOAT", "DOUBLE")
-    return isinstance(test, (Texts, TextSearch)) and physical == "BYTE_ARRAY"
+    return physical in ("FLOAT", "DOUBLE")
 
 
 def _is_same(stored: pa.DataType, meant: pa.DataType, leaf: pq.ColumnSchema) -> bool:
@@ -209,13 +189,10 @@ def _is_same(stored: pa.DataType, meant: pa.DataType, leaf: pq.ColumnSchema) -> 
     return bool(stored == meant)
 
 
-def _have_few_values(storage: Storage, layout: Layout, path: str, groups: Sequence[int], leaf: int) -> bool:
-    """Return whether the chunks hold only codes, and their dictionaries few values per row."""
-    values = 0
+def _are_codes(storage: Storage, layout: Layout, path: str, groups: Sequence[int], leaf: int) -> bool:
+    """Return whether chunks hold only a dictionary and codes."""
+    if not all(layout.chunk(group, leaf).coded for group in groups):
+        return False
     with storage.open(storage.resolve(path)) as source:
-        for group in groups:
-            pages = layout.pages(source, group, leaf)
-            if pages is None or pages.dictionary is None or not pages.coded.all():
-                return False
-            values += pages.dictionary.values
-    return bool(values * _DISTINCT <= sum(layout.starts[g + 1] - layout.starts[g] for g in groups))
+        pages = [layout.pages(source, group, leaf) for group in groups]
+    return all(of is not None and of.dictionary is not None and of.coded.all() for of in pages)

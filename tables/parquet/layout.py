@@ -32,7 +32,6 @@ _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _V1_HEADER, _DICTIONARY_HEADER, _V2_HEADER = 5, 7, 8
 _CODED = (2, 8)
 """PLAIN_DICTIONARY and RLE_DICTIONARY."""
-_PLAIN = 0
 _HEADER, _LONG_HEADER = 256, 1 << 16
 """Bytes that hold most page headers, and bytes that hold all but those with long statistics."""
 _INT = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
@@ -66,8 +65,7 @@ class Pages:
     `starts`, `ends`: the offsets of each data page in the file, header included. `firsts`: the first row of
     each page in the row group, and the row count of the group as the last item. `unpacked`: decompressed
     bytes of each page, header included. `coded`: whether each page holds dictionary codes. `dictionary`: None
-    if there is none. `same_rows`: equal for chunks whose pages hold the same rows. `plain`: offset of the
-    body of each page of version 1 in the encoding PLAIN, and 0 for other pages.
+    if there is none. `same_rows`: equal for chunks whose pages hold the same rows.
 
     Example: pages of 3, 2 and 4 rows have `firsts` 0 3 5 9; rows 1 and 6 are in pages 0 and 2, and those two
     pages alone have `firsts` 0 3 7.
@@ -80,7 +78,6 @@ class Pages:
     coded: Mask
     dictionary: DictionaryPage | None
     same_rows: bytes
-    plain: Longs
 
     @property
     def packed(self) -> int:
@@ -103,7 +100,6 @@ class Pages:
             unpacked=self.unpacked[numbers],
             coded=self.coded[numbers],
             same_rows=firsts.tobytes(),
-            plain=self.plain[numbers],
         )
 
 
@@ -214,7 +210,7 @@ _PARSED = 12
 _PAGES: Cache[tuple[int, int, int], tuple[Pages | None]] = Cache(share(1 / 32) // 50)
 """Pages by layout number, row group and leaf, in units of 50 bytes, of which a page takes one."""
 _OF_A_CHUNK = 26
-"""Units that a chunk takes besides its pages: the objects of eight arrays."""
+"""Units that a chunk takes besides its pages: the objects of its arrays."""
 
 CACHES = (_LAYOUTS, _PAGES)
 """The caches of data file layouts and pages."""
@@ -247,7 +243,7 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
     rows, chunk = metadata.row_group(group).num_rows, layout.chunk(group, leaf)
     offset, end = chunk.start, chunk.start + chunk.packed
     dictionary: DictionaryPage | None = None
-    pages: list[tuple[int, int, int, int, bool, int]] = []
+    pages: list[tuple[int, int, int, int, bool]] = []
     while offset < end:
         header, size = _header(source, offset, end)
         if header[2] < 0 or header[3] < 0:
@@ -259,20 +255,17 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
         elif header[1] in (_DATA, _DATA_V2):
             inner = header[_V1_HEADER if header[1] == _DATA else _V2_HEADER]
             encoding = inner[2] if header[1] == _DATA else inner[4]
-            body = offset + size if header[1] == _DATA and encoding == _PLAIN else 0
-            pages.append((offset, after, inner[1], unpacked, encoding in _CODED, body))
+            pages.append((offset, after, inner[1], unpacked, encoding in _CODED))
         else:
             return None
         offset = after
     if offset != end or min((page[2] for page in pages), default=0) < 0:
         return None
-    starts, ends, counts, sizes, coded, plain = (
-        np.array(field_values) for field_values in zip(*pages, strict=True)
-    )
+    starts, ends, counts, sizes, coded = (np.array(field_values) for field_values in zip(*pages, strict=True))
     firsts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     if int(firsts[-1]) != rows or chunk.values != rows:
         return None
-    return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes(), plain)
+    return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes())
 
 
 def _header(source: pa.NativeFile, offset: int, end: int) -> tuple[dict[int, Any], int]:

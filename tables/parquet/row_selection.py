@@ -40,11 +40,9 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.assembly import (
     CHECKED,
+    CODECS,
     MASK_LEAF,
     Assembly,
-    Excerpt,
-    Picked,
-    can_be_cut,
     failures,
     pick,
     polars,
@@ -89,7 +87,7 @@ _BY_BYTE = 0.8e-9
 _BY_VALUE = 1.7e-9
 """Extra cost of a page's value if read by pages and not by mask."""
 _BY_TESTED_VALUE = 0.5e-9
-"""Extra cost of a stored value if tested by pyarrow and numpy and not by Polars."""
+"""Extra cost of a stored value if tested by numpy and not by Polars."""
 _BY_FILE = 1.0e-3
 """Cost of each further file that is read on its own."""
 _BY_QUESTION = 1.0e-3
@@ -249,37 +247,25 @@ def quicker_by_mask(size: int, values: int, files: int = 1) -> bool:
     `files`: the number of files that the pages are in. The mask needs Polars, which must be loaded already,
     or cost less to import than it saves.
     """
-    return _saves(size, values, files) > _needed() and polars() is not None
-
-
-def quicker_tested(size: int, values: int, files: int) -> bool:
-    """Return whether Polars tests stored values more quickly than pyarrow; arguments as `quicker_by_mask`."""
-    saved = size * _BY_BYTE + values * _BY_TESTED_VALUE + (files - 1) * _BY_FILE - _BY_QUESTION
+    saved = _saved(size, values) + (files - 1) * _BY_FILE
     return saved > _needed() and polars() is not None
 
 
-def saves_by_mask(size: int, values: int, files: int) -> bool:
-    """Return whether pages would be read more quickly by mask if Polars were loaded; as `quicker_by_mask`."""
-    return _saves(size, values, files) > 0
+def quicker_tested(size: int, values: int) -> bool:
+    """Return whether Polars tests stored values more quickly than numpy; notes what is lost where it is not.
 
-
-def _saves(size: int, values: int, files: int) -> float:
-    return _saved(size, values) + (files - 1) * _BY_FILE
+    `size`: decompressed bytes of the chunks; `values`: their values.
+    """
+    saved = size * _BY_BYTE + values * _BY_TESTED_VALUE - _BY_QUESTION
+    if saved > _needed() and polars() is not None:
+        return True
+    _note(saved)
+    return False
 
 
 def in_many_pages(layout: Layout, positions: npt.NDArray[np.uint64]) -> bool:
     """Return whether the wanted rows are so dense that hardly any page is without one."""
     return bool(len(positions) * _PAGE > layout.starts[-1])
-
-
-def measured(layout: Layout, path: str, columns: Sequence[Column], groups: Iterable[int]) -> tuple[int, int]:
-    """Return the decompressed bytes and the number of values of columns in row groups."""
-    leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
-    size = values = 0
-    for group in groups:
-        size += _sizes(layout, group, leaves)[0]
-        values += len(leaves) * int(layout.starts[group + 1] - layout.starts[group])
-    return size, values
 
 
 def note_pages(size: int, values: int) -> None:
@@ -288,9 +274,13 @@ def note_pages(size: int, values: int) -> None:
     Once the lost time exceeds the time that the import takes, `quicker_by_mask` allows Polars to be imported.
     `size`: decompressed bytes of the pages; `values`: number of values decoded.
     """
+    _note(_saved(size, values))
+
+
+def _note(lost: float) -> None:
     global _missed
     if _needed():
-        _missed += max(0.0, _saved(size, values))
+        _missed += max(0.0, lost)
 
 
 def _saved(size: int, values: int) -> float:
@@ -597,7 +587,11 @@ def _cuttable(
         if not steps or len(steps[-1].leaves) != 1 or steps[-1].children:
             continue
         leaf = steps[-1].first
-        pages = [layout.pages(source, group, leaf) for group, _ in groups if can_be_cut(layout, leaf, group)]
+        pages = [
+            layout.pages(source, group, leaf)
+            for group, _ in groups
+            if layout.chunk(group, leaf).codec in CODECS
+        ]
         cuts = [cut for cut in pages if cut is not None]
         if len(cuts) == len(groups):
             out.append(Cut(column, leaf, cuts))
@@ -639,22 +633,32 @@ def _excerpted(
         alike.setdefault(tuple(pages.same_rows for pages in cut.pages), []).append(cut)
     if not cuts:
         return {}
-    excerpt = Excerpt(layout, source)
+    excerpt = Assembly(layout)
     excerpts: list[_Excerpted] = []
     coded: dict[str, str] = {}
     try:
         for members in alike.values():
             numbers, rows_in_pages = _selected_pages(members[0].pages, groups)
-            pages_of_leaf = {cut.leaf: Picked(cut.leaf, cut.pages, numbers) for cut in members}
-            for cut in members:
-                if may_be_coded(cut.column) and pages_of_leaf[cut.leaf].coded:
+            group_numbers = list[int]()
+            selected = [[pages.of(n) for pages, n in zip(cut.pages, numbers, strict=True)] for cut in members]
+            for cut, pages in zip(members, selected, strict=True):
+                if may_be_coded(cut.column) and all(map(_are_codes, pages)):
                     coded[cut.column.id] = layout.metadata.schema.column(cut.leaf).path
-            group_numbers = excerpt.add(list(pages_of_leaf.values()), [group for group, _ in groups])
+            for order, (group, _) in enumerate(groups):
+                for cut, pages in zip(members, selected, strict=True):
+                    excerpt.add_pages(layout.chunk(group, cut.leaf), pages[order], path, cut.leaf)
+                group_numbers.append(excerpt.end_row_group(int(selected[0][order].firsts[-1])))
             excerpts.append(_Excerpted(members, group_numbers, rows_in_pages))
-        file = file_in_memory(excerpt.done(), path, layout.tree, coded)
+        file = file_in_memory(excerpt.excerpt(source), path, layout.tree, coded)
     except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
         raise DataFileError(file=path, reason=f"its pages cannot be read: {wrong}") from wrong
     return _decoded_pages(file, excerpts, threads)
+
+
+def _are_codes(pages: Pages) -> bool:
+    """Return whether pages hold only codes, of a dictionary with fewer bytes than the pages have rows."""
+    dictionary = pages.dictionary
+    return dictionary is not None and bool(pages.coded.all()) and dictionary.unpacked < int(pages.firsts[-1])
 
 
 def _selected_pages(pages: Sequence[Pages], groups: Groups) -> tuple[Sequence[Longs], Longs | None]:

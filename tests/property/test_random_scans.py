@@ -73,10 +73,10 @@ def every(_node: object, its: Layout, *_: object) -> Mask:
     return np.ones(its.metadata.num_row_groups, bool)
 
 
-def found(table: tailbit.IndexedTable, scans: list[Scan], by_polars: bool) -> list[list[int]] | None:
+def found(table: tailbit.IndexedTable, scans: list[Scan], stored: bool) -> list[list[int]] | None:
     """Positions; None where one raises."""
     try:
-        return positions(table, scans, by_polars)
+        return positions(table, scans, stored)
     except EvaluationError:
         return None
 
@@ -93,7 +93,7 @@ def narrowed(scans: list[Scan], rng: np.random.Generator) -> list[Scan]:
     return out
 
 
-def test_rows_found_by_polars_in_some_row_groups_are_those_found_without_either(
+def test_rows_found_by_stored_values_in_some_row_groups_are_those_found_without(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, rng = Conditions(random.Random(SEED + 3)), np.random.default_rng(SEED)
@@ -106,12 +106,12 @@ def test_rows_found_by_polars_in_some_row_groups_are_those_found_without_either(
         except PredicateError:
             continue
         scans = narrowed(scans, rng)
-        mine = found(table, scans, by_polars=True)
+        mine = found(table, scans, stored=True)
         with monkeypatch.context() as patched:
             patched.setattr(scanning, "can_match", every)
-            assert mine == found(table, scans, by_polars=False), text
+            assert mine == found(table, scans, stored=False), text
         if mine is not None:
-            assert counted(table, scans, by_polars=True) == sum(map(len, mine)), text
+            assert counted(table, scans, stored=True) == sum(map(len, mine)), text
             assert counted(table, scans) == sum(map(len, mine)), text
             told += 1
     assert told > 20

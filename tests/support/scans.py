@@ -1,4 +1,4 @@
-"""Scans of the files of a table, with Polars and without it."""
+"""Scans of the files of a table, by stored values and by decoded ones."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def scans_of(path: str, predicate: str) -> tuple[tailbit.IndexedTable, list[Scan
     return table, [Scan(slice_, selection.node) for slice_ in selection.snapshot.files]
 
 
-def scanned(path: str, predicate: str, by_polars: bool | None = None) -> list[list[int]]:
+def scanned(path: str, predicate: str, stored: bool | None = None) -> list[list[int]]:
     """Per file the positions where a predicate is TRUE."""
     table, scans = scans_of(path, predicate)
-    return positions(table, scans, by_polars)
+    return positions(table, scans, stored)
 
 
 def positions(
-    table: tailbit.IndexedTable, scans: Sequence[Scan], by_polars: bool | None = None
+    table: tailbit.IndexedTable, scans: Sequence[Scan], stored: bool | None = None
 ) -> list[list[int]]:
     storage = table.where()._selection.storage
-    return [at.tolist() for at in scan(storage, scans, by_polars)]
+    return [at.tolist() for at in scan(storage, scans, stored)]
 
 
-def counted(table: tailbit.IndexedTable, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
+def counted(table: tailbit.IndexedTable, scans: Sequence[Scan], stored: bool | None = None) -> int:
     """How many rows scans of a table find."""
-    return count(table.where()._selection.storage, scans, by_polars)
+    return count(table.where()._selection.storage, scans, stored)
 
 
 def candidates(selection: Selection) -> list[FileSlice]:

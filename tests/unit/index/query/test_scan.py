@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -82,37 +81,24 @@ def raising(table_path: str) -> str:
     return table_path
 
 
-@pytest.mark.parametrize("by_polars", [True, False])
-def test_what_raises_only_where_rows_are_hidden_or_decided_does_not_raise(
-    raising: str, by_polars: bool
-) -> None:
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_raises_only_where_rows_are_hidden_or_decided_does_not_raise(raising: str, stored: bool) -> None:
     table, (its,) = scans_of(raising, "10 / k > 5")
     hidden = replace(its, hidden=BitMap([2, 24]))
-    assert positions(table, [hidden], by_polars) == [[0]]
-    assert scanned(raising, "10 / k > 0 AND k BETWEEN 11 AND 12", by_polars) == [[10, 11]]
-    assert scanned(raising, "10 / k > 5 OR k = 0", by_polars) == [[0, 2, 24]]
+    assert positions(table, [hidden], stored) == [[0]]
+    assert scanned(raising, "10 / k > 0 AND k BETWEEN 11 AND 12", stored) == [[10, 11]]
+    assert scanned(raising, "10 / k > 5 OR k = 0", stored) == [[0, 2, 24]]
 
 
-@pytest.mark.parametrize("by_polars", [True, False])
-def test_what_raises_names_the_first_visible_row(raising: str, by_polars: bool) -> None:
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_raises_names_the_first_visible_row(raising: str, stored: bool) -> None:
     table, (its,) = scans_of(raising, "10 / k > 5 AND p = 'x'")
     with pytest.raises(EvaluationError, match=r"at row 24 of f\.parquet"):
-        positions(table, [replace(its, hidden=BitMap([2]))], by_polars)
-
-
-def test_a_process_forked_after_polars_was_used_scans_without_it(raising: str) -> None:
-    assert scanned(raising, "k > 28", by_polars=True) == [[28, 29]]
-    told, tell = os.pipe()
-    child = os.fork()
-    if not child:
-        os.write(tell, str(scanned(raising, "k > 28", by_polars=True)).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(told, 100).decode() == str(scanned(raising, "k > 28", by_polars=False))
+        positions(table, [replace(its, hidden=BitMap([2]))], stored)
 
 
 def test_threads_share_a_table(raising: str) -> None:
     texts = [f"k > {n} AND p LIKE '%x'" for n in range(10)]
-    expected = [scanned(raising, text, by_polars=False) for text in texts]
+    expected = [scanned(raising, text, stored=False) for text in texts]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda text: scanned(raising, text, by_polars=True), texts)) == expected
+        assert list(pool.map(lambda text: scanned(raising, text, stored=True), texts)) == expected

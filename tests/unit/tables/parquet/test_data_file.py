@@ -471,7 +471,7 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
 
 def test_pages_are_picked_as_the_example_says() -> None:
     three, none = np.zeros(3, np.int64), np.zeros(3, bool)
-    pages = Pages(three, three, np.array([0, 3, 6, 9]), three, none, None, b"", three)
+    pages = Pages(three, three, np.array([0, 3, 6, 9]), three, none, None, b"")
     numbers, places = pick([pages], [np.array([1, 7])])
     assert [n.tolist() for n in numbers] == [[0, 2]]
     assert places.tolist() == [1, 4]

@@ -1,4 +1,4 @@
-"""Rows that pass conditions are found in files of every layout, by Polars as by decoding them."""
+"""Rows that pass conditions are found in files of every layout, by stored values as by decoding them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.delta_builder import Action, DeltaBuilder
-from support.scans import positions, scanned, scans_of
+from support.scans import counted, positions, scanned, scans_of
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query import scan as scanning
-from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet import value_search as finding
-from tailbit.tables.parquet.condition import Numbers, Test
-from tailbit.tables.parquet.value_search import Search, find
 
 ROWS = pa.table(
     {
@@ -52,16 +49,14 @@ def file(path: str, name: str, rows: pa.Table = ROWS, **options: Any) -> Action:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_the_rows_that_polars_and_pyarrow_find_are_those_that_decoding_finds(
+def test_the_rows_found_by_stored_values_are_those_that_decoding_finds(
     table_path: str, layout: str, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table_of(table_path, file(table_path, "a.parquet", **LAYOUTS[layout]), file(table_path, "b.parquet"))
-    found = scanned(table_path, question, by_polars=True)
-    assert found == scanned(table_path, question, by_polars=False)
+    found = scanned(table_path, question, stored=True)
+    assert found == scanned(table_path, question, stored=False)
     assert 0 < len(found[0]) < 500
-    for choice in ("quicker_by_mask", "quicker_tested"):
-        monkeypatch.setattr(scanning, choice, lambda *_: False)
-    monkeypatch.setattr(scanning, "saves_by_mask", lambda *_: True)
+    monkeypatch.setattr(finding, "quicker_tested", lambda *_: True)
     assert scanned(table_path, question) == found
 
 
@@ -75,7 +70,7 @@ def test_a_file_of_the_legacy_calendar_is_refused_beside_one_of_the_same_schema(
             writer.add_key_value_metadata({"org.apache.spark.version": spark})
     builder.commit([added(table_path, name) for name in ("a.parquet", "b.parquet")])
     with pytest.raises(LegacyCalendarError, match=r"b\.parquet"):
-        scanned(table_path, "year(d) = 1422", by_polars=True)
+        scanned(table_path, "year(d) = 1422", stored=True)
 
 
 @pytest.mark.parametrize("question", ["k = 5", "k % 7 = 5 AND length(s) = 3"])
@@ -84,8 +79,8 @@ def test_a_writer_whose_name_is_not_utf_8_is_like_no_other(table_path: str, ques
     expected = scanned(table_path, question)
     changed = Path(table_path, "b.parquet")
     changed.write_bytes(changed.read_bytes().replace(b"parquet-cpp-arrow", b"parquet-cpp\xe4arrow"))
-    assert scanned(table_path, question, by_polars=True) == expected
-    assert scanned(table_path, question, by_polars=False) == expected
+    assert scanned(table_path, question, stored=True) == expected
+    assert scanned(table_path, question, stored=False) == expected
 
 
 def added(path: str, name: str) -> Action:
@@ -111,17 +106,7 @@ def test_row_groups_without_rows_have_none_that_pass(table_path: str, dictionary
             writer.write_table(rows)
     builder.commit([added(table_path, "f.parquet")])
     for question in ("i > 8", "length(s) = 4 AND i > 11"):
-        assert scanned(table_path, question, by_polars=True) == scanned(table_path, question, by_polars=False)
-
-
-def test_without_polars_nothing_is_found_out(table_path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    table_of(table_path, file(table_path, "a.parquet"))
-    monkeypatch.setattr(finding, "polars", lambda: None)
-    table, (its,) = scans_of(table_path, "k = 5")
-    test = Test(Column(("k",), ("k",), DataType("long")), lambda _: None, Numbers([(5, 5)]), False, False)
-    storage = table.where()._selection.storage
-    assert find(storage, [Search(its.slice_, test, [0])]) == [None]
-    assert positions(table, [its], by_polars=True) == positions(table, [its], by_polars=False)
+        assert scanned(table_path, question, stored=True) == scanned(table_path, question, stored=False)
 
 
 def test_a_file_that_vanishes_while_it_is_sought_in_is_named(
@@ -136,7 +121,7 @@ def test_a_file_that_vanishes_while_it_is_sought_in_is_named(
 
     monkeypatch.setattr(finding, "_assembled", gone)
     with pytest.raises(DataFileError, match=r"a\.parquet: the file is missing"):
-        scanned(table_path, "k = 5", by_polars=True)
+        scanned(table_path, "k = 5", stored=True)
 
 
 def test_only_rows_among_those_asked_for_pass(table_path: str) -> None:
@@ -145,4 +130,20 @@ def test_only_rows_among_those_asked_for_pass(table_path: str) -> None:
     among = np.array([5, 100, 101, 400], np.uint64)
     asked = scanning.Scan(its.slice_, its.node, None, among)
     whole = scanning.Scan(its.slice_, Constant(True), None, among)
-    assert positions(table, [asked, whole], by_polars=True) == [[100, 101, 400], [5, 100, 101, 400]]
+    assert positions(table, [asked, whole], stored=True) == [[100, 101, 400], [5, 100, 101, 400]]
+
+
+@pytest.mark.parametrize("question", ["k < 5 AND s LIKE '%2c'", "s > 'a3' AND d < 0D AND k > 3 AND i > 9"])
+def test_parts_of_an_and_that_a_file_does_not_let_be_tested_are_judged_at_the_rows_of_the_others(
+    table_path: str, question: str
+) -> None:
+    """Without a dictionary, texts are not tested, as in the first file."""
+    table_of(
+        table_path,
+        *(file(table_path, f"{n}.parquet", use_dictionary=bool(n)) for n in range(3)),
+    )
+    table, scans = scans_of(table_path, question)
+    expected = positions(table, scans, stored=False)
+    assert positions(table, scans, stored=True) == expected
+    assert 0 < len(expected[0]) < 500
+    assert counted(table, scans, stored=True) == sum(map(len, expected))
