@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,11 @@ from tailbit.base.errors import CorruptIndexError
 from tailbit.base.lazy import lazy
 from tailbit.base.once import once
 from tailbit.index.index_files import open_index_file, reopen_index_file
-from tailbit.index.keys import KeyRange
+from tailbit.index.keys import KeyRange, encode_value
 from tailbit.index.postings import gaps
-from tailbit.index.postings.covering import covered
-from tailbit.index.postings.directory import Directory, Place
-from tailbit.index.postings.layout import NUMBER, ROWS, UUID, GroupSize
-from tailbit.index.postings.paged_forms import with_keys
-from tailbit.index.postings.row_group import RowGroup
+from tailbit.index.postings.layout import NUMBER, ROWS, SCHEMA, UUID, GroupSize, Section, sections_of
+from tailbit.index.postings.paged_forms import uuid_text, with_keys
+from tailbit.index.postings.row_group import Cover, RowGroup
 from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.cache import Cache, share
@@ -34,9 +32,10 @@ from tailbit.tables.storage import Storage
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-    from tailbit.index.roaring import decode
+    from tailbit.index.roaring import decode, masks
 else:
     decode = lazy("tailbit.index.roaring.decode")
+    masks = lazy("tailbit.index.roaring.masks")
 
 _DENSE = ("key", "cardinality", "bitmap")
 STORED = (*_DENSE, *gaps.COLUMNS)
@@ -45,6 +44,9 @@ STORED = (*_DENSE, *gaps.COLUMNS)
 
 _WORTH_A_THREAD = 2 << 20
 """Bytes of postings in the file whose reading takes some ten times as long as starting a thread."""
+
+_WORTH_DECODING_APART = 1 << 19
+"""Number of sparse positions whose decoding takes some ten times as long as starting a thread."""
 
 CACHE_BYTES = share(7 / 32)
 """Bytes of postings that one process caches, serialized and decoded together."""
@@ -56,6 +58,76 @@ ALL_KEYS: KeyRange = (None, False, None, False)
 
 POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)
 """The row groups and keys of segments that this process has read."""
+
+
+_KEY = SCHEMA.get_field_index("key")
+
+
+class Place(NamedTuple):
+    """Rows of one column and their first and last key; None if they are only NULL's posting.
+
+    `number`: index into the spans of the segment.
+    """
+
+    number: int
+    low: bytes | None
+    high: bytes | None
+
+
+class Span(NamedTuple):
+    """Rows of one column in a row group: all of them, or those of one section of a shared row group.
+
+    `start`: the first row. `share`: of the bytes of the row group.
+    """
+
+    group: int
+    start: int = 0
+    section: Section | None = None
+    share: float = 1.0
+
+
+class Directory(NamedTuple):
+    """A footer as key types by column, spans, and per column its places and their highest keys."""
+
+    types: dict[str, str]
+    spans: list[Span]
+    entries: dict[str, tuple[list[Place], list[bytes]]]
+
+    def add(self, column: str, key_type: str, span: Span, low: bytes | None, high: bytes | None) -> None:
+        """Add the next rows of a column."""
+        self.types[column] = key_type
+        entries, highs = self.entries.setdefault(column, ([], []))
+        entries.append(Place(len(self.spans), low, high))
+        highs.append(high or b"")
+        self.spans.append(span)
+
+    @classmethod
+    def of(cls, footer: pq.FileMetaData, path: str) -> Directory:
+        """Return where the rows of each column of a segment lie, read from its footer.
+
+        Raises:
+            CorruptIndexError: a row group holds several columns, and the file does not say which rows.
+        """
+        out = cls({}, [], {})
+        try:
+            shared = sections_of(footer.metadata or {})
+        except (ValueError, TypeError) as damage:
+            raise CorruptIndexError(file=path, reason=str(damage)) from damage
+        for number in range(footer.num_row_groups):
+            group, start = footer.row_group(number), 0
+            sections = shared.get(number, [])
+            total = sum(section.size for section in sections)
+            for own in sections:
+                span = Span(number, start, own, own.size / total)
+                out.add(own.column, own.key_type, span, own.low, own.high)
+                start += own.keys
+            if sections:
+                continue
+            column, types = (group.column(leaf).statistics for leaf in (1, 2))
+            if column.min != column.max:
+                raise CorruptIndexError(file=path, reason="it does not say whose its rows are")
+            out.add(column.min, types.min, Span(number), *_ends(group))
+        return out
 
 
 def _overlaps(place: Place, key_range: KeyRange) -> bool:
@@ -232,7 +304,7 @@ class Segment:
         """
         overlapping = list(self._overlapping(column, ranges))
         few = len(overlapping) == 1
-        return covered(
+        return _covered(
             [(group.listed, partial(group.cover, key_range, few)) for group, key_range in overlapping],
             self.rows,
         )
@@ -246,7 +318,7 @@ class Segment:
         ]
         groups = zip(self.in_order([number for number, _ in some]), some, strict=True)
         covers = [(group.listed, partial(group.cover_some, keys)) for group, (_, keys) in groups]
-        return covered(covers, self.rows)
+        return _covered(covers, self.rows)
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Yield the keys of a column (null, for NULL, first) and their postings, by row group, uncached."""
@@ -424,3 +496,38 @@ class Segment:
         except (pa.ArrowException, OSError) as damage:
             raise CorruptIndexError(file=self.path, reason=str(damage)) from damage
         return rows.select(columns)
+
+
+def _covered(work: Sequence[tuple[int, Callable[[], Cover]]], rows: int) -> list[BitMap]:
+    """Decode postings to bitmaps: one per dense posting, and one of all sparse postings together, if any.
+
+    `work`: functions that decode, each with an estimate of the sparse positions that it decodes. `rows`: the
+    row count of the row space.
+    """
+    sizes = [size for size, _ in work]
+    if sum(sizes) < 2 * _WORTH_DECODING_APART:
+        decoded = [call() for _, call in work]
+    else:
+        batches = shared_out([call for _, call in work], sizes, _WORTH_DECODING_APART)
+        decoded = list(chain.from_iterable(in_order(partial(_done, some) for some in batches)))
+    dense = [bits for bitmaps, _ in decoded for bits in bitmaps]
+    sparse = [positions for _, listed in decoded for positions in listed]
+    return [*dense, masks.union_of(sparse, rows)] if sparse else dense
+
+
+def _done(calls: Sequence[Callable[[], Cover]], _: bool) -> list[Cover]:
+    return [call() for call in calls]
+
+
+def _ends(group: pq.RowGroupMetaData) -> tuple[bytes | None, bytes | None]:
+    """Return the first and the last key of a row group; None if it has only NULL's posting."""
+    for leaf in (_KEY, *range(len(SCHEMA), group.num_columns)):
+        column = group.column(leaf)
+        if column.statistics is not None and column.statistics.has_min_max:
+            low, high = column.statistics.min, column.statistics.max
+            if column.path_in_schema == NUMBER:
+                return encode_value(low, "integer"), encode_value(high, "integer")
+            if column.path_in_schema == UUID:
+                return uuid_text(low), uuid_text(high)
+            return low, high
+    return None, None

@@ -17,10 +17,9 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.encoding import Encoding, encoding_of
 from tailbit.index.predicate.pruning import first_ruled_out
 from tailbit.index.predicate.tree import And, Constant, Node, Or, columns_of
-from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
+from tailbit.index.query.reasons import Reason, all_serving, reason_of_scan, reasons_of_recheck, served
 from tailbit.index.query.scan import can_match
 from tailbit.index.query.selection import FileHits, HitSource, Selection
-from tailbit.index.query.served import all_serving, served
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.rows import Positions

@@ -35,8 +35,13 @@ from tailbit.index.kinds.hidden_rows import write_hidden_rows
 from tailbit.index.kinds.kind import Entering, Kind
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import RAISED_TYPE, ROWS_PER_SPACE, FileRecord, IndexFile
-from tailbit.index.postings.postings import AnyPostings, JointPostings, write_paged_segment, write_segment
-from tailbit.index.postings.row_groups import Owner
+from tailbit.index.postings.postings import (
+    AnyPostings,
+    JointPostings,
+    Owner,
+    write_paged_segment,
+    write_segment,
+)
 from tailbit.index.roaring.bitmaps import Bitmaps, bitmaps
 from tailbit.index.roaring.coding import CodedColumn
 from tailbit.index.roaring.collected import Codes

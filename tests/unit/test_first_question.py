@@ -32,7 +32,7 @@ NEVER = {
     *("tailbit.index.postings.codes", "tailbit.tables.delta.checkpoint"),
     *(
         "tailbit.index.postings.postings",
-        "tailbit.index.postings.row_groups",
+        "tailbit.index.postings.postings",
         "tailbit.tables.storage.scratch",
     ),
     "tailbit.index.roaring.spilled",

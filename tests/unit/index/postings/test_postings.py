@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from support.encodings import postings_of
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.index_files import write_index_file
-from tailbit.index.postings import row_groups
+from tailbit.index.postings import postings as writing
 from tailbit.index.postings.layout import SHARED
 from tailbit.index.postings.postings import JointPostings, Postings, write_row_groups, write_segment
 from tailbit.index.postings.segment import POSTINGS, Segment
@@ -75,7 +75,7 @@ def test_columns_of_few_postings_share_a_row_group_and_those_of_many_do_not(stor
 def test_a_column_of_a_few_and_then_many_bytes_is_read_in_the_order_of_its_keys(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_groups, "GROUP_BYTES", 1 << 17)
+    monkeypatch.setattr(writing, "GROUP_BYTES", 1 << 17)
     count = 10 << 17
     chosen = np.random.default_rng(0).random(count) < 0.5
     bits: Bits = {
@@ -202,7 +202,7 @@ def test_a_broken_bitmap_among_several_columns_is_named_by_its_column(storage: S
 def test_the_empty_text_is_found_behind_a_row_group_of_null_alone(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_groups, "GROUP_BYTES", 100)
+    monkeypatch.setattr(writing, "GROUP_BYTES", 100)
     positions = np.random.default_rng(0).integers(0, 3, 100_000)
     bits: Bits = {
         key: BitMap(np.flatnonzero(positions == n).astype(np.uint32))
