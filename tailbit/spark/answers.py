@@ -182,8 +182,8 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     except Declined as declined:
         if not request.or_files or declined.reason not in OF_CONDITIONS:
             raise
-        instead = _instead(handle, request)
-        raise Declined(declined.reason, declined.detail, instead, declined.rows) from declined
+        declined.instead = _instead(handle, request)
+        raise
 
 
 def _instead(handle: IndexedTable, request: Request) -> dict[str, Any]:
@@ -211,8 +211,8 @@ def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
         hits = [(hit.slice_, hit.positions) for hit in selection.hits()]
         estimates = check_gain(pages_of(selection.storage, hits, columns), request)
     except Declined as declined:
-        rows = None if is_first else (answer.count(), _share(handle, request, answer.count()))
-        raise Declined(declined.reason, declined.detail, rows=rows) from declined
+        declined.rows = None if is_first else (answer.count(), _share(handle, request, answer.count()))
+        raise
     schema, batches = answer.stream(request.columns)
     tables = [no_rows(schema)]
     for batch in batches:

@@ -47,15 +47,11 @@ class Declined(Exception):
     the bytes of the table's files.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        detail: str = "",
-        instead: Mapping[str, Any] | None = None,
-        rows: tuple[int, int] | None = None,
-    ) -> None:
+    def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason, detail)
-        self.reason, self.detail, self.instead, self.rows = reason, detail, instead, rows
+        self.reason, self.detail = reason, detail
+        self.instead: Mapping[str, Any] | None = None
+        self.rows: tuple[int, int] | None = None
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the reply."""

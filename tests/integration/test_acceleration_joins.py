@@ -30,13 +30,17 @@ TABLES = {
     "days": "SELECT DATE '2020-01-01' + range::INT AS day, (2020 + range // 366)::INT AS y,"
     " 'week ' || range // 7 AS week FROM range(700)",
     "groups": "SELECT range grp, 'group ' || range AS title FROM range(9)",
+    "parted": "SELECT range id, range * 3 other, if(range % 21 = 0, NULL, (range % 21)::INT) k"
+    " FROM range(900)",
 }
+PARTITIONS = {"parted": ["k"]}
 INDEXED = {
     "fact": ["k", "n", "name", "day", "dec", "d"],
     "parts": ["k", "brand", "size", "grp"],
     "people": ["name", "town"],
     "days": ["week", "day", "y"],
     "groups": ["title"],
+    "parted": ["id"],
 }
 
 
@@ -48,7 +52,8 @@ def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
         path, files = str(folder / name), 10 if name == "fact" else 2
         for number in range(files):
             rows = duckdb.sql(statement).to_arrow_table()
-            write_deltalake(path, rows.take(list(range(number, len(rows), files))), mode="append")
+            rows = rows.take(list(range(number, len(rows), files)))
+            write_deltalake(path, rows, mode="append", partition_by=PARTITIONS.get(name))
         spark.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM delta.`{path}`")
         index_of(path, INDEXED[name])
     return {name: str(folder / name) for name in TABLES}
@@ -169,6 +174,8 @@ FILTERED = {
     "groups by days": GROUPED.format(key="day") + " JOIN days d ON g.day = d.day WHERE d.week = 'week 12'",
     "a column without an index": GROUPED.format(key="other")
     + " JOIN parts p ON g.other = p.big WHERE p.brand = 'brand 4'",
+    "groups of partitions": "SELECT g.k, g.m FROM (SELECT k, sum(id + other) m FROM parted GROUP BY k) g"
+    " JOIN parts p ON g.k = p.k WHERE p.size = 3 AND p.brand IN ('brand 3', 'brand 9')",
     "an average for each key": "SELECT f.id FROM fact f JOIN parts p ON f.k = p.k WHERE p.brand = 'brand 3'"
     " AND f.other < (SELECT avg(other) FROM fact x WHERE x.k = p.k)",
     "another join": "SELECT f.id, g.n FROM fact f JOIN fact g ON f.other = g.id JOIN parts p ON f.k = p.k"

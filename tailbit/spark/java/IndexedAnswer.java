@@ -5,10 +5,11 @@ import java.util.Objects;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor;
@@ -41,7 +42,7 @@ final class IndexedAnswer extends TahoeFileIndexWithSnapshotDescriptor {
   /** Returns the relation of a scanned table that has some rows of some columns. */
   static LogicalPlan relation(Scan scan, List<Attribute> columns, List<InternalRow> rows) {
     Seq<AttributeReference> output = seq(columns.stream().map(column -> (AttributeReference) column).toList());
-    IndexedAnswer answer = new IndexedAnswer(scan, rows, bytes(output, rows));
+    IndexedAnswer answer = new IndexedAnswer(scan, rows, width(output) * rows.size());
     HadoopFsRelation files = (HadoopFsRelation) scan.relation().relation();
     // No column of it is a partition's, by which Spark would prune files once more.
     HadoopFsRelation table =
@@ -59,10 +60,10 @@ final class IndexedAnswer extends TahoeFileIndexWithSnapshotDescriptor {
         : null;
   }
 
-  /** Returns how large Spark takes rows to be that it has itself. */
-  @SuppressWarnings({"unchecked", "rawtypes"})
-  private static long bytes(Seq<AttributeReference> columns, List<InternalRow> rows) {
-    return new LocalRelation((Seq) columns, seq(rows), false, Option.empty()).computeStats().sizeInBytes().toLong();
+  /** Returns how many bytes Spark takes a row of some columns to have. */
+  @SuppressWarnings("unchecked")
+  static long width(Seq<? extends Attribute> columns) {
+    return EstimationUtils.getSizePerRow((Seq<Attribute>) columns, AttributeMap$.MODULE$.empty()).toLong();
   }
 
   /** Returns a table of which the catalog knows no size: that of the answer counts. Its fields differ by release. */

@@ -10,14 +10,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.delta.SnapshotDescriptor;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** What is asked about a scan: its filters in words, its table and its version. */
 final class Question {
@@ -139,11 +137,7 @@ final class Question {
     if (asksForLess || declined.rows < 0) {
       return -1;
     }
-    long width = 8;
-    for (Attribute column : CollectionConverters.asJava(scan.relation().output())) {
-      width += column.dataType().defaultSize();
-    }
-    return Math.max(width * declined.rows, declined.bytes);
+    return Math.max(IndexedAnswer.width(scan.relation().output()) * declined.rows, declined.bytes);
   }
 
   /** Keeps the files that were named in place of rows until the query asks for them. */
