@@ -318,7 +318,7 @@ class FileList(Sequence[FileSlice], ABC):
 
 
 def stored_columns(
-    slices: Sequence[FileSlice], schema: pa.Schema, hidden: Sequence[Any], stats: Sequence[str | None]
+    slices: Sequence[FileSlice], schema: pa.Schema, hidden: Sequence[Any], stats: Sequence[Any]
 ) -> pa.Table:
     """Return slices as a table of a stored schema; `hidden` and `stats` are in the format's stored form."""
     columns: list[Sequence[Any]] = [

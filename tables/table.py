@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
+from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import TailbitError, UsageError
 from tailbit.tables.model import NULL_FOLDER, Changes, FileSlice, Fingerprint, Version, VersionName
 from tailbit.tables.snapshot import Snapshot
@@ -274,6 +278,60 @@ class Table(ABC):
         values = [slice_.partition.get(column.physical[0]) for column in columns]
         named = [f"{_escaped(c.name[0])}={_escaped(v)}" for c, v in zip(columns, values, strict=True)]
         return GroupOfFile("/".join(named) or NO_PARTITION, slice_.path, None)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="SharedTable")
+
+
+@dataclass
+class SharedTable(Table):
+    """A table whose object threads share; its methods are `settled`, and raise the errors of `Table`."""
+
+    storage: Storage
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
+    looks: ClassVar[int] = 1
+    """How often a method is tried if a file of the log is deleted meanwhile."""
+
+    @classmethod
+    def open(cls: type[S], storage: Storage) -> S:
+        """Open the table below a root."""
+        table = cls(storage)
+        table.head()
+        return table
+
+    def look_anew(self) -> None:
+        """Drop what was listed of the log, of which a file is gone."""
+
+    def gone(self, file: FileNotFoundError) -> Exception:
+        """Return the error for a file of the log that is gone at every look."""
+        return FileNotFoundError(*file.args)
+
+
+def settled(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Serialise a method of a table, and repeat it if a file of the log was deleted meanwhile.
+
+    Errors have the hints of the table's format.
+    """
+
+    @functools.wraps(method)
+    def repeated(table: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with table.lock:
+            for look in range(1, table.looks + 1):
+                try:
+                    return method(table, *args, **kwargs)
+                except TailbitError as damage:
+                    if (remedy := table.words.remedy_of(damage)) == damage.hint:
+                        raise
+                    raise type(damage)(**{**damage.fields, "hint": remedy}) from damage
+                except FileNotFoundError as file:
+                    table.look_anew()
+                    if look == table.looks:
+                        raise table.gone(file) from file
+            raise AssertionError("the last look returns or raises")
+
+    return repeated
 
 
 def _escaped(text: str | None) -> str:

@@ -1,10 +1,25 @@
-"""Delta as a format of tables: how its tables are opened."""
+"""Delta as a format of tables: how its tables are opened, and its words in errors."""
 
 from __future__ import annotations
 
-from tailbit.tables.delta.words import WORDS
 from tailbit.tables.storage import Storage
-from tailbit.tables.table import Format, Table
+from tailbit.tables.table import Format, FormatWords, Table
+
+LOG = "_delta_log"
+
+WORDS = FormatWords(
+    kind="Delta table",
+    log=LOG,
+    cleaner="VACUUM",
+    remedies={
+        "DataFileError": (
+            "Restore the file, or take it out of the table (FSCK REPAIR TABLE, or RESTORE to before it)."
+        ),
+        "LegacyCalendarError": (
+            "Rewrite the file with a current Spark (REORG TABLE ... APPLY (PURGE)), or leave the column out."
+        ),
+    },
+)
 
 
 class _Delta(Format):

@@ -15,18 +15,16 @@ holds the object's lock while it reads the log.
 
 from __future__ import annotations
 
-import functools
-import threading
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Concatenate, ParamSpec, TypeVar
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.delta.actions import Actions, LogicalFile, Metadata
+from tailbit.tables.delta.format import WORDS
 from tailbit.tables.delta.log import DeltaLog, Listing, commit_name, longs
 from tailbit.tables.delta.snapshot import (
     DeltaSnapshot,
@@ -35,10 +33,9 @@ from tailbit.tables.delta.snapshot import (
     extend_snapshot,
     not_found,
 )
-from tailbit.tables.delta.words import WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, SliceChange, Version
-from tailbit.tables.storage import Stat, Storage
-from tailbit.tables.table import Table
+from tailbit.tables.storage import Stat
+from tailbit.tables.table import SharedTable, settled
 
 
 @dataclass
@@ -200,65 +197,38 @@ _NEAR = 100
 """A snapshot at most this many commits newer than a cached one is extended from the cached one."""
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _alone(method: Callable[Concatenate[DeltaTable, P], R]) -> Callable[Concatenate[DeltaTable, P], R]:
-    """Serialise a method: of all threads that share the table, one runs at a time."""
-
-    @functools.wraps(method)
-    def locked(table: DeltaTable, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with table._lock:
-            return method(table, *args, **kwargs)
-
-    return locked
-
-
 @dataclass
-class DeltaTable(Table):
-    """A Delta table, read-only: nothing is ever written below the table's root. Threads may share it.
-
-    Methods raise the errors that `Table` documents.
-    """
+class DeltaTable(SharedTable):
+    """A Delta table, read-only: nothing is ever written below the table's root."""
 
     words = WORDS
 
-    storage: Storage
     log: DeltaLog = field(init=False, repr=False)
     _clock: Clock = field(init=False, repr=False)
     _snapshots: Cache[Version, tuple[Stat | None, DeltaSnapshot]] = field(
         default_factory=lambda: Cache(_KEPT_SNAPSHOTS), repr=False
     )
     _ids: Cache[tuple[Version, str], str] = field(default_factory=lambda: Cache(_KEPT_IDS), repr=False)
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.log = DeltaLog(self.storage, on_reset=self._forget)
         self._clock = Clock(self.log)
 
-    @classmethod
-    def open(cls, storage: Storage) -> DeltaTable:
-        """Open the Delta table below a root."""
-        table = cls(storage)
-        table.head()
-        return table
-
     def _forget(self) -> None:
         self._snapshots.clear()
         self._ids.clear()
 
-    @_alone
+    @settled
     def head(self) -> Version:
         """Return the newest version. Cost: two stats by name after the first call."""
         return self.log.head()
 
-    @_alone
+    @settled
     def moved_on(self, since: Version) -> bool:
         """Return whether a commit follows the head as the caller saw it. Cost: one stat."""
         return self.log.moved_on(since)
 
-    @_alone
+    @settled
     def earliest(self) -> Version:
         """Return the oldest version from which every version up to the head can be rebuilt."""
         head, oldest = self.log.head(), self.log.relist().earliest
@@ -266,7 +236,7 @@ class DeltaTable(Table):
             raise self.log.gap(head)
         return oldest
 
-    @_alone
+    @settled
     def snapshot(self, version: Version | None = None) -> DeltaSnapshot:
         """Return the snapshot of a version, or of the head.
 
@@ -320,12 +290,12 @@ class DeltaTable(Table):
         every = range(max(first, 0), last + 1)
         return every if most is None else every[:most]
 
-    @_alone
+    @settled
     def follows(self, version: Version) -> bool:
         """Return whether the log still holds the commit after a version. Cost: as `DeltaLog.sha256`."""
         return self.log.sha256(version + 1) is not None
 
-    @_alone
+    @settled
     def changes(self, first: Version, last: Version) -> Changes:
         """Return the net effect of the commits `first` to `last` per path.
 
@@ -333,7 +303,7 @@ class DeltaTable(Table):
         """
         return read_changes(self._clock, first, last)
 
-    @_alone
+    @settled
     def commit_timestamp(self, version: Version) -> int:
         """Return the time of a commit in ms since 1970.
 
@@ -342,7 +312,7 @@ class DeltaTable(Table):
         """
         return self._clock.timestamp(version)
 
-    @_alone
+    @settled
     def version_at(self, timestamp_ms: int) -> Version:
         """Return the newest version committed at or before a time."""
         return self._clock.version_at(timestamp_ms, self._metadata(self.head()).configuration)
@@ -354,7 +324,7 @@ class DeltaTable(Table):
         """
         return self._stat(version)
 
-    @_alone
+    @settled
     def fingerprint(self, version: Version) -> Fingerprint | None:
         """Return the fingerprint of a commit; None if the commit's file is gone.
 

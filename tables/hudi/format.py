@@ -1,10 +1,23 @@
-"""Hudi as a format of tables: how its tables are opened."""
+"""Hudi as a format of tables: how its tables are opened, and its words in errors."""
 
 from __future__ import annotations
 
-from tailbit.tables.hudi.words import WORDS
 from tailbit.tables.storage import Storage
-from tailbit.tables.table import Format, Table
+from tailbit.tables.table import Format, FormatWords, Table
+
+LOG = ".hoodie"
+
+WORDS = FormatWords(
+    kind="Hudi table",
+    log=LOG,
+    sql_name="hudi",
+    cleaner="the cleaner",
+    remedies={
+        "DataFileError": "Restore the file from a backup, or restore the table to a savepoint before it.",
+        "LogBlockError": "Restore the file from a backup, or restore the table to a savepoint before it.",
+        "MalformedLogError": "Restore the file from a backup, or restore the table to a savepoint before it.",
+    },
+)
 
 
 class _Hudi(Format):

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tailbit.base.errors import UnsupportedFeatureError
+from tailbit.tables.hudi.format import LOG
 from tailbit.tables.hudi.log_files.plan import refused_rules
 from tailbit.tables.hudi.properties import NEWEST, TableProperties, is_merged
-from tailbit.tables.hudi.words import LOG
 from tailbit.tables.schema import Schema
 
 READ = {

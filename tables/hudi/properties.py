@@ -16,7 +16,7 @@ from tailbit.base.errors import (
     UnsafePathError,
     UnsupportedFeatureError,
 )
-from tailbit.tables.hudi.words import LOG, WORDS
+from tailbit.tables.hudi.format import LOG, WORDS
 from tailbit.tables.storage import Storage
 
 FILE = f"{LOG}/hoodie.properties"

@@ -6,19 +6,15 @@ the object: each call holds the object's lock while it reads the timeline.
 
 from __future__ import annotations
 
-import functools
-import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
-from typing import Concatenate, ParamSpec, TypeVar
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import (
     CommitGapError,
     LogBlockError,
-    MalformedLogError,
     NotATableError,
     VersionNotFoundError,
 )
@@ -26,6 +22,7 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import Folds
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, list_files
+from tailbit.tables.hudi.format import LOG, WORDS
 from tailbit.tables.hudi.gate import check_readable
 from tailbit.tables.hudi.groups import group_named, log_file, requested_of
 from tailbit.tables.hudi.instants import DELETIONS
@@ -41,18 +38,13 @@ from tailbit.tables.hudi.retention import (
 from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot
 from tailbit.tables.hudi.timeline import Timeline, TimelineReader
 from tailbit.tables.hudi.versions import Versions
-from tailbit.tables.hudi.words import LOG, WORDS
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import Storage
-from tailbit.tables.table import NO_PARTITION, GroupOfFile, Table
+from tailbit.tables.table import NO_PARTITION, GroupOfFile, SharedTable, settled
 
 _KEPT_SNAPSHOTS = 4
 _NEAR = 100
 """A snapshot at most this many commits newer than a cached one is extended from the cached one."""
-_LOOKS = 5
-"""How often a method is tried if writers archived, cleaned or rolled back meanwhile."""
-
 _PATIENCE_S, _PAUSE_S = 1.0, 0.05
 """Seconds to wait for a pending rollback, in all and at a time: it deletes an instant before it says so."""
 _CLEANED = "the cleaner has deleted files of it"
@@ -60,39 +52,14 @@ _FIND_LOG = (
     "Restore the file from a backup, or take back the instant that wrote it (CALL rollback_to_instant)."
 )
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _settled(method: Callable[Concatenate[HudiTable, P], R]) -> Callable[Concatenate[HudiTable, P], R]:
-    """Serialise a method, and repeat it if the file of an instant was archived or rolled back meanwhile."""
-
-    @functools.wraps(method)
-    def settled(table: HudiTable, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with table._lock:
-            for _ in range(_LOOKS):
-                try:
-                    return method(table, *args, **kwargs)
-                except (MalformedLogError, LogBlockError) as damage:
-                    raise type(damage)(**{**damage.fields, "hint": WORDS.remedy_of(damage)}) from damage
-                except FileNotFoundError as missing:
-                    last = missing
-                    table._reader = TimelineReader(table.storage)
-            raise CommitGapError(version="of an instant", path=table.root, found=f"all but {last}") from last
-
-    return settled
-
 
 @dataclass
-class HudiTable(Table):
-    """A Hudi table of either type, read-only: nothing is ever written below the table's root.
-
-    Methods raise the errors that `Table` documents.
-    """
+class HudiTable(SharedTable):
+    """A Hudi table of either type, read-only: nothing is ever written below the table's root."""
 
     words = WORDS
+    looks = 5
 
-    storage: Storage
     _reader: TimelineReader = field(init=False, repr=False)
     _versions: Versions | None = field(default=None, repr=False)
     _listed: tuple[Versions, ListedFiles] | None = field(default=None, repr=False)
@@ -101,17 +68,17 @@ class HudiTable(Table):
         default_factory=lambda: Cache(_KEPT_SNAPSHOTS), repr=False
     )
     _folds: Folds = field(default_factory=Folds, repr=False, compare=False)
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._reader = TimelineReader(self.storage)
 
-    @classmethod
-    def open(cls, storage: Storage) -> HudiTable:
-        """Open the Hudi table below a root."""
-        table = cls(storage)
-        table.head()
-        return table
+    def look_anew(self) -> None:
+        """Drop the timeline, since the file of an instant was archived, cleaned or rolled back."""
+        self._reader = TimelineReader(self.storage)
+
+    def gone(self, file: FileNotFoundError) -> Exception:
+        """Return the error for the file of an instant that is gone at every look."""
+        return CommitGapError(version="of an instant", path=self.root, found=f"all but {file}")
 
     def _look(self) -> Versions:
         """Return the versions as they are now; drop cached snapshots if known instants have changed."""
@@ -129,7 +96,7 @@ class HudiTable(Table):
         self._versions, self._listed = versions, None
         return versions
 
-    @_settled
+    @settled
     def head(self) -> Version:
         """Return the newest version. Cost: one stat, and a listing of the active timeline."""
         return self._look().head
@@ -139,7 +106,7 @@ class HudiTable(Table):
         before = self._versions
         return self.head() != since or self._versions is not before
 
-    @_settled
+    @settled
     def earliest(self) -> Version:
         """Return the oldest version from which every version up to the head can be rebuilt.
 
@@ -178,7 +145,7 @@ class HudiTable(Table):
             reason = "the file is missing, though no instant has superseded it"
             raise LogBlockError(file=path, offset=0, reason=reason, hint=_FIND_LOG) from gap
 
-    @_settled
+    @settled
     def _snapshot_now(self, version: Version | None) -> HudiSnapshot:
         versions = self._look()
         return self._snapshot(versions, versions.head if version is None else version)
@@ -219,19 +186,19 @@ class HudiTable(Table):
     def _not_found(self, versions: Versions, version: object, reason: str) -> VersionNotFoundError:
         return versions.not_found(version, reason, self._earliest(versions), self.root)
 
-    @_settled
+    @settled
     def versions(self, first: Version, last: Version, most: int | None = None) -> Sequence[Version]:
         """Return the versions from `first` to `last`, which are bounds. Cost: two bisections."""
         versions = self._look()
         indexes = versions.between(first, last)
         return versions.numbers[indexes.start : indexes.stop][:most]
 
-    @_settled
+    @settled
     def name_of(self, version: Version) -> str:
         """Return the requested time of a version's instant, by which people know it. Cost: a look."""
         return self._look().name_of(version)
 
-    @_settled
+    @settled
     def version_named(self, name: str) -> Version:
         """Return the version whose instant was requested, or else completed, at a time of 17 digits.
 
@@ -243,7 +210,7 @@ class HudiTable(Table):
             raise self._not_found(versions, name, why_missing(versions.timeline, name.strip()))
         return version
 
-    @_settled
+    @settled
     def follows(self, version: Version) -> bool:
         """Return whether the changes after a version can be read: its instant and all its files are there.
 
@@ -258,7 +225,7 @@ class HudiTable(Table):
             return False
         return True
 
-    @_settled
+    @settled
     def changes(self, first: Version, last: Version) -> Changes:
         """Return the net effect of the versions from `first` to `last`, which are bounds.
 
@@ -287,7 +254,7 @@ class HudiTable(Table):
             version=versions.name_of(version), path=self.root, found=f"{ends[0]} to {ends[1]}"
         )
 
-    @_settled
+    @settled
     def commit_timestamp(self, version: Version) -> int:
         """Return the time of a version in ms since 1970; see `Versions.times`."""
         versions = self._look()
@@ -296,7 +263,7 @@ class HudiTable(Table):
             raise self._gap(versions, version)
         return versions.times[index]
 
-    @_settled
+    @settled
     def version_at(self, timestamp_ms: int) -> Version:
         """Return the newest version committed at or before a time."""
         versions = self._look()
@@ -308,7 +275,7 @@ class HudiTable(Table):
             raise self._not_found(versions, f"at {show_time(timestamp_ms)}", reason)
         return versions.numbers[index]
 
-    @_settled
+    @settled
     def fingerprint(self, version: Version) -> Fingerprint | None:
         """Return the fingerprint of an instant and of the keys of those before; None if the instant is gone.
 
@@ -333,7 +300,7 @@ class HudiTable(Table):
                 return proven
             time.sleep(_PAUSE_S)
 
-    @_settled
+    @settled
     def _took_back(self, known: Fingerprint) -> tuple[bool, bool]:
         """Return whether a version is known to be rolled back, and whether that may become known soon."""
         versions = self._look()
@@ -342,7 +309,7 @@ class HudiTable(Table):
         is_gone = versions.place(known.version) is None
         return is_taken_back(versions, known), is_gone and bool(versions.timeline.deleting)
 
-    @_settled
+    @settled
     def fingerprint_stat(self, version: Version) -> object:
         """Return a value that changes if an instant is replaced; None if it is gone. Cost: a look."""
         versions = self._look()

@@ -23,7 +23,7 @@ from tailbit.tables.iceberg.schema import SchemaReader, parse_schema
 from tailbit.tables.iceberg.statistics import IcebergStatistics
 from tailbit.tables.iceberg.versions import Versions
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, SliceChange, Version
-from tailbit.tables.snapshot import FileList, Snapshot, stored_schema
+from tailbit.tables.snapshot import FileList, Snapshot, stored_columns, stored_schema
 from tailbit.tables.storage import Storage
 
 _BASE = stored_schema(pa.struct([(name, pa.string()) for name in FIELDS]))
@@ -36,18 +36,9 @@ class IcebergFiles(FileList):
     @classmethod
     def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
         """Return slices as a table of schema STORED, in the order given."""
-        columns: list[Sequence[Any]] = [
-            [slice_.path for slice_ in slices],
-            [slice_.size for slice_ in slices],
-            [slice_.mtime for slice_ in slices],
-            [slice_.rows for slice_ in slices],
-            [list(slice_.partition.items()) for slice_ in slices],
-            [s.hidden.stored if isinstance(s.hidden, DeletedRows) else None for s in slices],
-            [s.stats.stats if isinstance(s.stats, IcebergStatistics) else None for s in slices],
-            [None] * len(slices),
-        ]
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, STORED, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=STORED)
+        hidden = [s.hidden.stored if isinstance(s.hidden, DeletedRows) else None for s in slices]
+        stats = [s.stats.stats if isinstance(s.stats, IcebergStatistics) else None for s in slices]
+        return stored_columns(slices, STORED, hidden, stats)
 
     @classmethod
     def of_entries(cls, entries: pa.Table, hidden: pa.Array, file: str) -> IcebergFiles:

@@ -6,17 +6,15 @@ share the object: each call holds the object's lock while it reads the metadata.
 
 from __future__ import annotations
 
-import functools
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
+from tailbit.tables.iceberg.format import CATALOG, WORDS
 from tailbit.tables.iceberg.metadata import Pointer
 from tailbit.tables.iceberg.snapshot import (
     IcebergSnapshot,
@@ -26,68 +24,42 @@ from tailbit.tables.iceberg.snapshot import (
     paths_in,
 )
 from tailbit.tables.iceberg.versions import EMPTY, Versions
-from tailbit.tables.iceberg.words import CATALOG, WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import Storage, forget
+from tailbit.tables.storage import forget
 from tailbit.tables.storage.store import METADATA_FILE
-from tailbit.tables.table import NO_PARTITION, GroupOfFile, Table
+from tailbit.tables.table import NO_PARTITION, GroupOfFile, SharedTable, settled
 
 _KEPT_SNAPSHOTS = 4
-_LOOKS = 3
-"""How often a method is tried if the snapshot that it reads is expired meanwhile."""
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _settled(method: Callable[Concatenate[IcebergTable, P], R]) -> Callable[Concatenate[IcebergTable, P], R]:
-    """Serialise a method, and repeat it if a file of the metadata was deleted meanwhile."""
-
-    @functools.wraps(method)
-    def settled(table: IcebergTable, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with table._lock:
-            for _ in range(_LOOKS):
-                try:
-                    return method(table, *args, **kwargs)
-                except FileNotFoundError as missing:
-                    last = missing
-                    forget()
-            raise MalformedLogError(
-                file=str(last),
-                reason="it is missing, though the newest metadata names it",
-                hint=WORDS.remedies["MalformedLogError"],
-            ) from last
-
-    return settled
 
 
 @dataclass
-class IcebergTable(Table):
-    """An Iceberg table, read-only: nothing is ever written below the table's root.
-
-    Methods raise the errors that `Table` documents.
-    """
+class IcebergTable(SharedTable):
+    """An Iceberg table, read-only: nothing is ever written below the table's root."""
 
     words = WORDS
+    looks = 3
 
-    storage: Storage
     _pointer: Pointer = field(init=False, repr=False)
     _versions: Versions | None = field(default=None, repr=False)
     _snapshots: Cache[tuple[object, ...], IcebergSnapshot] = field(
         default_factory=lambda: Cache(_KEPT_SNAPSHOTS), repr=False
     )
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._pointer = Pointer(self.storage, self._given)
 
-    @classmethod
-    def open(cls, storage: Storage) -> IcebergTable:
-        """Open the Iceberg table below a root."""
-        table = cls(storage)
-        table.head()
-        return table
+    def look_anew(self) -> None:
+        """Drop what this look has seen, since a file of the metadata is gone."""
+        forget()
+
+    def gone(self, file: FileNotFoundError) -> Exception:
+        """Return the error for a file that the newest metadata name, and that is gone."""
+        reason, hint = (
+            "it is missing, though the newest metadata names it",
+            WORDS.remedies["MalformedLogError"],
+        )
+        return MalformedLogError(file=str(file), reason=reason, hint=hint)
 
     @property
     def polled_by_requests(self) -> bool:
@@ -111,7 +83,7 @@ class IcebergTable(Table):
             versions = self._versions = Versions(metadata)
         return versions
 
-    @_settled
+    @settled
     def head(self) -> Version:
         """Return the newest version. Cost: a few stats if nothing has changed, else one file is read."""
         return self._look().head
@@ -121,12 +93,12 @@ class IcebergTable(Table):
         before = self._versions
         return self.head() != since or self._versions is not before
 
-    @_settled
+    @settled
     def earliest(self) -> Version:
         """Return the oldest ancestor of the head that is not expired."""
         return self._look().earliest
 
-    @_settled
+    @settled
     def snapshot(self, version: Version | None = None) -> IcebergSnapshot:
         """Return the snapshot of a version, or of the head. Cost: see `build_snapshot`."""
         versions = self._look()
@@ -159,12 +131,12 @@ class IcebergTable(Table):
             hint="Give the id of a snapshot, a branch or a tag (in Spark: t.snapshots and t.refs).",
         )
 
-    @_settled
+    @settled
     def versions(self, first: Version, last: Version, most: int | None = None) -> Sequence[Version]:
         """Return the ancestors of the head from `first` to `last`, which are bounds. Cost: two bisections."""
         return self._look().between(first, last)[:most]
 
-    @_settled
+    @settled
     def name_of(self, version: Version) -> str:
         """Return the id of a version's snapshot as text."""
         return self._name(self._look(), version)
@@ -173,7 +145,7 @@ class IcebergTable(Table):
         entry = versions.entry(version)
         return str(version) if entry is None else str(entry.id)
 
-    @_settled
+    @settled
     def version_named(self, name: str) -> Version:
         """Return the version of a snapshot by its id, or of a branch or a tag."""
         versions = self._look()
@@ -183,19 +155,19 @@ class IcebergTable(Table):
             raise self._not_found(versions, repr(name), reason)
         return version
 
-    @_settled
+    @settled
     def version_numbered(self, number: int) -> Version:
         """Return the version of a snapshot by its id; any other number is a version of its own."""
         version = self._look().of_id(number)
         return number if version is None else version
 
-    @_settled
+    @settled
     def follows(self, version: Version) -> bool:
         """Return whether a version is an ancestor of the head that is not expired. Cost: none."""
         versions = self._look()
         return versions.place(version) is not None or versions.is_empty(version)
 
-    @_settled
+    @settled
     def changes(self, first: Version, last: Version) -> Changes:
         """Return the net effect of the versions from `first` to `last`, which are bounds.
 
@@ -228,7 +200,7 @@ class IcebergTable(Table):
             version=self._name(versions, version), path=self.root, found=f"{ends[0]} to {ends[1]}"
         )
 
-    @_settled
+    @settled
     def commit_timestamp(self, version: Version) -> int:
         """Return the time of a snapshot in ms since 1970; along the line of the head times strictly rise."""
         versions = self._look()
@@ -237,7 +209,7 @@ class IcebergTable(Table):
             raise self._gap(versions, version)
         return time
 
-    @_settled
+    @settled
     def version_at(self, timestamp_ms: int) -> Version:
         """Return the version that was current at a time: after the last commit, that is the newest."""
         versions = self._look()
@@ -247,21 +219,21 @@ class IcebergTable(Table):
             raise self._not_found(versions, f"at {show_time(timestamp_ms)}", reason)
         return version
 
-    @_settled
+    @settled
     def fingerprint(self, version: Version) -> Fingerprint | None:
         """Return the fingerprint of a snapshot; None if it is no ancestor of the head any more."""
         versions = self._look()
         digest = versions.digest(version)
         return None if digest is None else Fingerprint(version, digest, versions.metadata.uuid)
 
-    @_settled
+    @settled
     def fingerprint_stat(self, version: Version) -> object:
         """Return a value that changes if a version leaves the line of the head. Cost: as `head`."""
         versions = self._look()
         digest = versions.digest(version)
         return None if digest is None else (versions.metadata.uuid, digest)
 
-    @_settled
+    @settled
     def took_back(self, covered: Fingerprint) -> bool:
         """Return whether a snapshot was rolled back or expired: a path never gets other contents."""
         versions = self._look()
