@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Mask
 from tailbit.base.lazy import lazy
-from tailbit.index.functions.table import kernel
+from tailbit.index.functions.table import OPERATIONS, kernel
 from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in, shared_calls
 from tailbit.index.functions.vectors import (
     ERRORS,
@@ -129,19 +129,6 @@ def _over_elements(call: Call, rows: _Rows) -> Vector:
     return _blanked(gathered.values, first_of([array.raised, gathered.raised]))
 
 
-_LEFT_FIRST = (
-    *"+ - * & | ^ = <> < <= > >= try_add try_subtract try_multiply".split(),
-    *("date_add", "date_sub", "datediff", "add_months", "make_date", "difference", "timestampdiff"),
-    *("startswith", "endswith", "contains", "substring", "left", "right", "replace"),
-    *("instr", "locate", "lpad", "rpad", "translate", "strip", "substring_index", "split_part"),
-    *("array_contains", "arrays_overlap", "element_at", "map value", "array_position"),
-)
-_RIGHT_FIRST = ("/", "%", "div", "pmod", "try_divide", "try_mod")
-"""Operators and functions of which Spark evaluates the first or the last operand first; once an operand is
-NULL, the remaining ones are not evaluated. Source: `eval` of Spark's BinaryExpression, TernaryExpression and
-DivModLike."""
-
-
 _NULL_BY_ZERO = ("try_divide", "try_mod")
 """Functions that are NULL for a zero divisor, whatever the dividend raises. Source: `eval` of DivModLike."""
 
@@ -150,9 +137,8 @@ def _applied(call: Call, args: list[Vector]) -> Vector:
     args = [texts.readable(arg) for arg in args] if texts.takes_characters(call) else args
     if call.name in _NULL_BY_ZERO:
         args = [args[0], _null_at_zero(args[1])]
-    if call.name in _LEFT_FIRST or call.name in _RIGHT_FIRST:
-        order = range(len(args)) if call.name in _LEFT_FIRST else range(len(args) - 1, -1, -1)
-        _look(args, order)
+    if first := OPERATIONS[call.name].first:
+        _look(args, range(len(args)) if first == "left" else range(len(args) - 1, -1, -1))
     vector = kernel(call.name)(call, [arg.values for arg in args])
     return _blanked(vector.values, first_of([*(arg.raised for arg in args), vector.raised]))
 

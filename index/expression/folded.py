@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tailbit.base.errors import ColumnTypeError
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
-from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, Ref, columns_in, raising_constant
+from tailbit.index.functions.table import OPERATIONS
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, raising_constant
 from tailbit.index.keys import posting_type_of
 from tailbit.index.values.literals import BOOLEAN, VOID, Literal, NotRead, Unsupported, mismatch
 from tailbit.tables.model import DataType
@@ -25,25 +26,6 @@ else:
     vectors = lazy("tailbit.index.functions.vectors")
 
 _CASES = ("lower", "upper")
-_OF_ALL = (
-    *("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<>", "<", "<=", ">", ">="),
-    *("date_add", "date_sub", "datediff", "difference"),
-    *("startswith", "endswith", "contains", "substring", "replace", "left"),
-    *("substring_index", "pmod", "instr", "translate", "add_months", "make_date", "lpad", "rpad", "right"),
-    *("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"),
-    *("array_contains", "arrays_overlap", "element_at", "map value", "array_position"),
-)
-"""Calls that are NULL if an argument is the constant NULL, whatever the other arguments raise.
-Source: Spark, NullPropagation, which precedes the folding of constants.
-"""
-
-
-_FOLDED_LATE = frozenset(
-    (*CONDITIONAL, "locate", "greatest", "least", "concat", "concat_ws", "trim", "ltrim", "rtrim", "strip")
-) | {"right", "round", "trunc", "date_trunc"}
-"""Calls that become NULL by a constant NULL argument only when constants are folded, not before.
-Source: Spark; these are not `nullIntolerant`, or are made of `if`.
-"""
 
 
 def call(
@@ -55,7 +37,7 @@ def call(
         for arg, other in (built.args, built.args[::-1]):
             if isinstance(other, Literal) and other.value is None:
                 return is_null(arg)
-    null = _null_of(built) if name in _OF_ALL else None
+    null = _null_of(built) if OPERATIONS[name].null_by_any else None
     if null is not None:
         return null
     if columns_in(built):
@@ -66,7 +48,7 @@ def call(
     value = vectors.canonical(vector.values, type_)[0]
     has_null = any(isinstance(arg, Literal) and arg.value is None and not arg.late for arg in built.args)
     of_columns = any(isinstance(arg, Literal) and arg.of_columns for arg in built.args)
-    late = name in _FOLDED_LATE or (value is None and not has_null)
+    late = OPERATIONS[name].folds_late or (value is None and not has_null)
     return Literal(type_, value, False, late, of_columns, folded=True)
 
 
@@ -84,7 +66,7 @@ def _null_of(built: Call) -> Expression | None:
     of_columns = (late and bool(built.columns)) or any(arg.of_columns for _, arg in nulls)
     if late and raising and (of_columns or raising[0] < nulls[0][0]):
         return built
-    return Literal(built.type, None, late=late or built.name in _FOLDED_LATE, of_columns=of_columns)
+    return Literal(built.type, None, late=late or OPERATIONS[built.name].folds_late, of_columns=of_columns)
 
 
 def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:

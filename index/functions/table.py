@@ -1,4 +1,4 @@
-"""The supported operators and functions: the types of their arguments, and the kernel that evaluates each.
+"""The supported operators and functions: what is known of each, and the types of their arguments.
 
 `docs/functions.md` is made from this table. A name outside the table is refused.
 """
@@ -7,108 +7,168 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailbit.base.dataclass import dataclass
 from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, TIMESTAMP
 from tailbit.tables.model import DataType
 
-Kernel = Callable[[Call, list[pa.Array]], Vector]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tailbit.index.functions.vectors import Vector
+
+ANSI = "spark.sql.ansi.enabled"
+"""What raises with ANSI mode on is NULL, or wraps, with it off."""
+
+ZONE = "spark.sql.session.timeZone"
+CASES = "spark.sql.icu.caseMappings.enabled"
+LOCALE = "the JVM's locale"
+JAVA = "the release of Java"
+RELEASE = "the release of Spark"
+_LOSS = "spark.sql.decimalOperations.allowPrecisionLoss"
+_PARSER = "spark.sql.legacy.timeParserPolicy"
+_PADS = "spark.sql.legacy.lpadRpadAlwaysReturnString"
+_CHARSETS = ("spark.sql.legacy.javaCharsets", "spark.sql.legacy.codingErrorAction")
+
+
+class Operation(NamedTuple):
+    """What is known of an operator or function.
+
+    `kernel`: the module in this folder and its function that evaluates a call; empty for what `evaluate`
+    itself does. The module is imported at the first call: a question that calls no function imports none.
+
+    `causes`: what else than its arguments decides the value in Spark: settings, zone, locale, release. Two
+    sessions that differ in one of these may have different values, or raise where the other one does not.
+    A row says what may be, over all arguments: `hash` had another value of -0.0 before Spark 3.2, `LIKE`
+    matches characters beyond U+FFFF since Spark 4.2, a cast reads a clock only from a timestamp.
+
+    `first`: the operand, left or right, that Spark evaluates first; once an operand is NULL, the remaining
+    ones are not evaluated. Empty: all are. Source: `eval` of BinaryExpression, TernaryExpression, DivModLike.
+
+    `null_by_any`: whether a call is NULL if an argument is the constant NULL, whatever the others raise.
+    Source: Spark, NullPropagation, which precedes the folding of constants. `folds_late`: whether a call
+    becomes NULL by such an argument only when constants are folded: it is not `nullIntolerant` in Spark, or
+    made of `if`.
+
+    `of_characters`: whether it works on the characters of texts; others compare, join and search bytes.
+    """
+
+    kernel: str
+    causes: tuple[str, ...]
+    first: str = ""
+    null_by_any: bool = False
+    folds_late: bool = False
+    of_characters: bool = False
+
+
+_FROM_LEFT: Mapping[str, Any] = {"first": "left", "null_by_any": True}
+_FROM_RIGHT: Mapping[str, Any] = {"first": "right", "null_by_any": True}
+
+
+def _each(names: str, kernel: str, *causes: str, **rules: Any) -> dict[str, Operation]:
+    return dict.fromkeys(names.split(", "), Operation(kernel, causes, **rules))
+
+
 _UNIX = ("unix_seconds", "unix_millis", "unix_micros")
 
-KERNELS: Mapping[str, str] = {
-    **dict.fromkeys(("+", "-", "*", "/", "%", "div"), "operators.binary"),
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), "operators.compared"),
-    **dict.fromkeys(("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"), "operators.tried"),
-    **dict.fromkeys(("&", "|", "^", "~"), "operators.bitwise"),
-    "pmod": "operators.positive_remainder",
-    **dict.fromkeys(("sign", "sqrt", "rint"), "operators.of_double"),
-    **dict.fromkeys(("greatest", "least"), "operators.extreme"),
-    "negative": "operators.negative",
-    "abs": "operators.absolute",
-    "cast": "casting.cast",
-    **dict.fromkeys(("round", "floor", "ceil"), "casting.rounded"),
-    "not": "operators.negated",
-    "is null": "operators.is_null",
-    "isnan": "operators.is_nan",
-    "in": "operators.is_one_of",
-    **dict.fromkeys(("like", "rlike"), "texts.like"),
-    **dict.fromkeys(("startswith", "endswith", "contains"), "texts.searched"),
-    "length": "texts.length",
-    "octet_length": "texts.octets",
-    **dict.fromkeys(("lower", "upper"), "texts.cased"),
-    **dict.fromkeys(("trim", "ltrim", "rtrim"), "texts.trimmed"),
-    "substring": "texts.part_of",
-    "left": "texts.first_characters",
-    "right": "texts.last_characters",
-    "concat": "texts.joined",
-    "replace": "texts.replaced",
-    "regexp_extract": "groups.extracted",
-    "substring_index": "groups.before_or_behind",
-    "split_part": "groups.part_of",
-    "split item": "groups.item",
-    "split size": "groups.count",
-    "digest": "digests.digest",
-    "decode": "groups.decoded",
-    "initcap": "texts.capitalized",
-    "get_json_object": "json_paths.extracted",
-    "hash": "digests.hashed",
-    "hex": "digests.hex_of_whole",
-    "regexp_replace": "groups.substituted",
-    "instr": "texts.place",
-    "locate": "texts.place_from",
-    **dict.fromkeys(("lpad", "rpad"), "texts.padded"),
-    "strip": "texts.stripped",
-    "translate": "texts.translated",
-    "reverse": "texts.reversed_",
-    "ascii": "texts.first_code",
-    "concat_ws": "texts.joined_by",
-    **dict.fromkeys(
-        ("year", "quarter", "month", "day", "dayofyear", "dayofweek", "weekday", "weekofyear"),
-        "dates.of_date",
-    ),
-    **dict.fromkeys(("hour", "minute", "second"), "dates.of_time"),
-    "last_day": "dates.last_day",
-    **dict.fromkeys(("date_add", "date_sub"), "dates.moved"),
-    "datediff": "dates.between",
-    "add_months": "dates.months_later",
-    "later": "dates.later",
-    "difference": "dates.difference",
-    "timestampdiff": "dates.whole_units",
-    **dict.fromkeys(("dayname", "monthname"), "dates.named"),
-    **dict.fromkeys(("unix_date", *_UNIX), "dates.since_1970"),
-    "date_from_unix_date": "dates.day_since_1970",
-    "make_date": "dates.of_fields",
-    "date_trunc": "dates.truncated",
-    "trunc": "dates.truncated_date",
-    "date_format": "formats.formatted",
-    "parsed time": "formats.read",
-    "array_contains": "nested.contains",
-    "arrays_overlap": "nested.overlap",
-    "size": "nested.size",
-    "element_at": "nested.element",
-    "map value": "nested.value_of_key",
-    **dict.fromkeys(("map_keys", "map_values"), "nested.keys_or_values"),
-    "array_position": "nested.position",
-    **dict.fromkeys(("array_max", "array_min"), "nested.extreme"),
-    "field": "nested.field",
-    "array": "nested.array_of_values",
-    "time since 1970": "dates.instants_since_1970",
-    "seconds since 1970": "dates.seconds_since_1970",
+OPERATIONS: Mapping[str, Operation] = {
+    **_each("and, or, transform", ""),
+    **_each("exists, forall", "", "spark.sql.legacy.followThreeValuedLogicInArrayExists"),
+    **_each("case, coalesce", "", folds_late=True),
+    **_each("+, -, *", "operators.binary", ANSI, _LOSS, **_FROM_LEFT),
+    **_each("/, %, div", "operators.binary", ANSI, _LOSS, **_FROM_RIGHT),
+    **_each("pmod", "operators.positive_remainder", ANSI, _LOSS, **_FROM_RIGHT),
+    **_each("try_add, try_subtract, try_multiply", "operators.tried", _LOSS, RELEASE, **_FROM_LEFT),
+    **_each("try_divide, try_mod", "operators.tried", _LOSS, RELEASE, **_FROM_RIGHT),
+    **_each("=, <>, <, <=, >, >=", "operators.compared", **_FROM_LEFT),
+    **_each("<=>", "operators.compared"),
+    **_each("&, |, ^", "operators.bitwise", **_FROM_LEFT),
+    **_each("~", "operators.bitwise"),
+    **_each("sign, sqrt, rint", "operators.of_double"),
+    **_each("greatest, least", "operators.extreme", folds_late=True),
+    **_each("negative", "operators.negative", ANSI),
+    **_each("abs", "operators.absolute", ANSI),
+    **_each("not", "operators.negated"),
+    **_each("is null", "operators.is_null"),
+    **_each("isnan", "operators.is_nan"),
+    **_each("in", "operators.is_one_of"),
+    **_each("cast", "casting.cast", ANSI, ZONE, JAVA, RELEASE, of_characters=True),
+    **_each("try_cast", "", ZONE, JAVA, RELEASE, of_characters=True),
+    **_each("floor, ceil", "casting.rounded", ANSI),
+    **_each("round", "casting.rounded", ANSI, RELEASE, folds_late=True),
+    **_each("like", "texts.like", RELEASE, of_characters=True),
+    **_each("rlike", "texts.like", JAVA, of_characters=True),
+    **_each("startswith, endswith, contains", "texts.searched", **_FROM_LEFT),
+    **_each("length", "texts.length", of_characters=True),
+    **_each("octet_length", "texts.octets"),
+    **_each("lower, upper", "texts.cased", CASES, LOCALE, JAVA, RELEASE, of_characters=True),
+    **_each("initcap", "texts.capitalized", CASES, LOCALE, JAVA, RELEASE, of_characters=True),
+    **_each("trim, ltrim, rtrim", "texts.trimmed", folds_late=True, of_characters=True),
+    **_each("strip", "texts.stripped", first="left", folds_late=True, of_characters=True),
+    **_each("substring", "texts.part_of", **_FROM_LEFT, of_characters=True),
+    **_each("left", "texts.first_characters", **_FROM_LEFT, of_characters=True),
+    **_each("right", "texts.last_characters", **_FROM_LEFT, folds_late=True, of_characters=True),
+    **_each("concat", "texts.joined", folds_late=True),
+    **_each("concat_ws", "texts.joined_by", folds_late=True),
+    **_each("replace", "texts.replaced", **_FROM_LEFT),
+    **_each("instr", "texts.place", **_FROM_LEFT, of_characters=True),
+    **_each("locate", "texts.place_from", first="left", folds_late=True, of_characters=True),
+    **_each("lpad, rpad", "texts.padded", _PADS, first="left", null_by_any=True, of_characters=True),
+    **_each("translate", "texts.translated", RELEASE, **_FROM_LEFT, of_characters=True),
+    **_each("reverse", "texts.reversed_", of_characters=True),
+    **_each("ascii", "texts.first_code", RELEASE, of_characters=True),
+    **_each("regexp_extract", "groups.extracted", JAVA, of_characters=True),
+    **_each("regexp_replace", "groups.substituted", JAVA, of_characters=True),
+    **_each("substring_index", "groups.before_or_behind", RELEASE, **_FROM_LEFT),
+    **_each("split_part", "groups.part_of", RELEASE, first="left", of_characters=True),
+    **_each("split item", "groups.item", JAVA, of_characters=True),
+    **_each("split size", "groups.count", JAVA, of_characters=True),
+    **_each("decode", "groups.decoded", *_CHARSETS, RELEASE),
+    **_each("get_json_object", "json_paths.extracted", RELEASE, of_characters=True),
+    **_each("digest", "digests.digest"),
+    **_each("hash", "digests.hashed", RELEASE),
+    **_each("hex", "digests.hex_of_whole"),
+    **_each("year, quarter, month, day, dayofyear, dayofweek, weekday, weekofyear", "dates.of_date"),
+    **_each("hour, minute, second", "dates.of_time", ZONE),
+    **_each("last_day", "dates.last_day"),
+    **_each("date_add, date_sub", "dates.moved", ANSI, RELEASE, **_FROM_LEFT),
+    **_each("datediff", "dates.between", ANSI, RELEASE, **_FROM_LEFT),
+    **_each("add_months", "dates.months_later", ANSI, RELEASE, **_FROM_LEFT),
+    **_each("make_date", "dates.of_fields", ANSI, RELEASE, **_FROM_LEFT),
+    **_each("later", "dates.later", ANSI, ZONE, RELEASE),
+    **_each("difference", "dates.difference", ANSI, ZONE, RELEASE, **_FROM_LEFT),
+    **_each("timestampdiff", "dates.whole_units", ANSI, ZONE, RELEASE, first="left"),
+    **_each("dayname, monthname", "dates.named", JAVA, RELEASE),
+    **_each(", ".join(("unix_date", *_UNIX)), "dates.since_1970"),
+    **_each("date_from_unix_date", "dates.day_since_1970"),
+    **_each("seconds since 1970", "dates.seconds_since_1970", ANSI, RELEASE),
+    **_each("time since 1970", "dates.instants_since_1970", ANSI, RELEASE),
+    **_each("date_trunc", "dates.truncated", ZONE, RELEASE, folds_late=True),
+    **_each("trunc", "dates.truncated_date", folds_late=True),
+    **_each("date_format", "formats.formatted", ZONE, _PARSER, JAVA),
+    **_each("parsed time", "formats.read", ANSI, ZONE, _PARSER, JAVA, of_characters=True),
+    **_each("array_contains", "nested.contains", **_FROM_LEFT),
+    **_each("arrays_overlap", "nested.overlap", **_FROM_LEFT),
+    **_each("array_position", "nested.position", **_FROM_LEFT),
+    **_each("array_max, array_min", "nested.extreme"),
+    **_each("array", "nested.array_of_values"),
+    **_each("size", "nested.size", ANSI, "spark.sql.legacy.sizeOfNull"),
+    **_each("element_at", "nested.element", ANSI, **_FROM_LEFT),
+    **_each("map value", "nested.value_of_key", ANSI, **_FROM_LEFT),
+    **_each("map_keys, map_values", "nested.keys_or_values"),
+    **_each("field", "nested.field"),
 }
-"""By function, the module in this folder and its function that evaluates it.
-
-A module is imported at the first call: a question that calls no function imports none.
-"""
+"""The operators and functions, by the names that calls have."""
 
 
-def kernel(function: str) -> Kernel:
+def kernel(function: str) -> Callable[[Call, list[pa.Array]], Vector]:
     """Return the kernel that evaluates a function; its module is imported at the first call."""
-    module, _, name = KERNELS[function].rpartition(".")
-    evaluates: Kernel = getattr(import_module(f"tailbit.index.functions.{module}"), name)
+    module, _, name = OPERATIONS[function].kernel.rpartition(".")
+    evaluates: Callable[[Call, list[pa.Array]], Vector] = getattr(
+        import_module(f"tailbit.index.functions.{module}"), name
+    )
     return evaluates
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Mask
 from tailbit.index.functions.patterns import END, LAST_BREAK, java_regex, like_parts, like_regex
+from tailbit.index.functions.table import OPERATIONS
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
@@ -406,15 +407,9 @@ def joined_by(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(pc.binary_join_element_wise(first, *texts[1:], between, null_handling="skip"))
 
 
-_OF_CHARACTERS = frozenset(
-    "length lower upper trim ltrim rtrim substring left right instr locate lpad rpad strip translate reverse "
-    "ascii like rlike cast try_cast initcap get_json_object".split()
-) | {"parsed time", "regexp_extract", "regexp_replace", "split_part", "split item", "split size"}
-
-
 def takes_characters(call: Call) -> bool:
     """Return whether a function works on characters; others compare, join and search bytes."""
-    if call.name not in _OF_CHARACTERS or all(arg.type != STRING for arg in call.args):
+    if not OPERATIONS[call.name].of_characters or all(arg.type != STRING for arg in call.args):
         return False
     if call.name in ("cast", "try_cast"):
         return call.type.name not in ("string", "binary")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import tailbit.spark
-from tailbit.index.expression.unvarying import DEPENDS_ON
+from tailbit.index.functions.table import OPERATIONS
 from tailbit.spark.helper import difference
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
@@ -30,7 +30,7 @@ def test_the_functions_in_words_that_depend_on_the_session_are_those_that_are_as
     names = {"Lower": "lower", "Upper": "upper", "Length": "length", "Year": "year", "Month": "month"}
     names |= {"DayOfMonth": "day", "StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
     known = {names[name] for name in expressions_in_words() if name in names}
-    assert {name for name in known if DEPENDS_ON[name]} == {"lower", "upper"}
+    assert {name for name in known if OPERATIONS[name].causes} == {"lower", "upper"}
 
 
 def letters(function: str) -> dict[str, str]:

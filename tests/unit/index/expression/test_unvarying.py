@@ -13,8 +13,8 @@ from support.functions_page import page, read
 from support.implications import TERMS, arrays, term
 from tailbit.index.expression.calls import names
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.expression.unvarying import CASES, DEPENDS_ON, LOCALE, RELEASE, ZONE, is_unvarying
-from tailbit.index.functions.table import FUNCTIONS, KERNELS
+from tailbit.index.expression.unvarying import is_unvarying
+from tailbit.index.functions.table import CASES, FUNCTIONS, LOCALE, OPERATIONS, RELEASE, ZONE
 from tailbit.index.functions.tree import CONDITIONAL, LAMBDAS, columns_in
 from tailbit.index.functions.vectors import ERRORS, NOT_READ
 
@@ -78,20 +78,21 @@ _OF_LAST_DAYS = {"trunc(dt, 'QUARTER')": ["ARITHMETIC_OVERFLOW"]}
 """Errors of the last 32-bit days, which Spark raises with ANSI mode off, too."""
 
 
-def test_the_table_of_sessions_says_of_every_function_what_decides_its_value() -> None:
-    assert set(DEPENDS_ON) == {*KERNELS, *CONDITIONAL, *LAMBDAS, "and", "or", "try_cast"}
+def test_every_function_without_a_kernel_is_evaluated_as_a_whole() -> None:
+    without = {name for name, operation in OPERATIONS.items() if not operation.kernel}
+    assert without == {*CONDITIONAL, *LAMBDAS, "and", "or", "try_cast"}
 
 
 def test_every_function_with_a_time_zone_depends_on_it() -> None:
     zoned = [function.kernel for function in FUNCTIONS.values() if function.zoned]
-    assert [kernel for kernel in zoned if ZONE not in DEPENDS_ON[kernel]] == []
+    assert [kernel for kernel in zoned if ZONE not in OPERATIONS[kernel].causes] == []
 
 
 @pytest.mark.parametrize(
     ("function", "causes"), [("lower", {CASES, LOCALE}), ("initcap", {CASES, LOCALE}), ("like", {RELEASE})]
 )
 def test_letters_depend_on_locale_setting_and_release(function: str, causes: set[str]) -> None:
-    assert causes <= set(DEPENDS_ON[function])
+    assert causes <= set(OPERATIONS[function].causes)
 
 
 PAGE = Path(__file__).parents[4] / "docs" / "functions.md"
