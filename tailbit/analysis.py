@@ -336,7 +336,7 @@ class Analysis:
 
     def _key(self, column: str | Condition) -> Column:
         """Return the column of a name, or the term of an expression: the index's own term if it has one."""
-        from tailbit.index.sql.group_keys import group_key, with_definition
+        from tailbit.index.sql.bind import group_key, with_definition
 
         table = table_name(self._path)
         key = group_key(condition_text("column", column), self._selection.schema, self._zone, table)

@@ -1,25 +1,35 @@
-"""Binding of a predicate's text to a schema: Spark 4.2's semantics, ANSI mode on, case-insensitive names.
+"""Binding of texts to a schema: Spark 4.2's semantics, ANSI mode on, case-insensitive names.
 
-Input: SQL text, a schema, the session time zone. Output: a tree of `tailbit.index.predicate.tree`, or a
-PredicateError that names the unsupported construct. Nothing is approximated: a construct that cannot be
+Input: SQL text, a schema, the session time zone. Output: for a predicate a tree of
+`tailbit.index.predicate.tree`, for a group key a column or a term; or a PredicateError that names the
+unsupported construct. Nothing is approximated: a construct that cannot be
 evaluated exactly as in Spark is refused.
 
 A condition becomes a leaf if value sets of one column suffice, since the log's statistics and ranges of keys
 serve leaves; other conditions are computed.
+
+A group key is the name of a column or an expression. A name comes first: if a column is named like the text
+of an expression, the column is taken. An expression that an index definition holds becomes the term of the
+definition, so that its postings, counts and codes serve; any other expression becomes a term that no index
+has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
 from tailbit.index.expression.build import may_ask_for_present, micros_now
 from tailbit.index.expression.folded import is_null as null_of
+from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
 from tailbit.index.expression.show import show
-from tailbit.index.functions.tree import Call, Expression, columns_in, raising_constant
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of, raising_constant
+from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import (
     Constant,
     Node,
@@ -35,7 +45,9 @@ from tailbit.index.sql.operands import OperandReader, bare
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
 from tailbit.index.sql.syntax.tree import Tree, first_of
+from tailbit.index.sql.terms import expression_of, indexed_columns_of, value_type
 from tailbit.index.values.literals import BOOLEAN, mismatch
+from tailbit.tables.model import Column
 from tailbit.tables.schema import SameSchema, Schema
 from tailbit.tables.zones import check_zone
 
@@ -56,17 +68,33 @@ def bind(
     Texts with `now()` and the like are bound anew each time: `clock` gives the microseconds since 1970.
     `table`: the table's own name, which may qualify column names.
     """
+    node: Node = _cached(_predicate, text, schema, zone, clock, table)
+    return node
+
+
+def group_key(text: str, schema: Schema, zone: str, table: str) -> Column:
+    """Return the column that a text names, else the term of the expression that the text is.
+
+    Arguments and cache: as of `bind`.
+    """
+    column: Column = _cached(_group_key, text, schema, zone, micros_now, table)
+    return column
+
+
+def _cached(
+    make: Callable[..., Any], text: str, schema: Schema, zone: str, clock: Callable[[], int], table: str
+) -> Any:
     if may_ask_for_present(text):
-        return _bound(text, schema, zone, clock(), table)
-    return _cached(text, SameSchema(schema), zone, table)
+        return make(text, schema, zone, clock(), table)
+    return _without_present(make, text, SameSchema(schema), zone, table)
 
 
-@lru_cache(maxsize=512)
-def _cached(text: str, key: SameSchema, zone: str, table: str) -> Node:
-    return _bound(text, key.schema, zone, 0, table)
+@lru_cache(maxsize=1024)
+def _without_present(make: Callable[..., Any], text: str, key: SameSchema, zone: str, table: str) -> Any:
+    return make(text, key.schema, zone, 0, table)
 
 
-def _bound(text: str, schema: Schema, zone: str, now: int, table: str) -> Node:
+def _predicate(text: str, schema: Schema, zone: str, now: int, table: str) -> Node:
     try:
         check_zone(zone)
     except ValueError as wrong:
@@ -125,13 +153,10 @@ class ConditionReader:
             if expression.type.name == "string":
                 self.operands.refuse(reason, e, "Write column = 'a', or column IN ('a', 'b') for a list.")
             self.operands.refuse(mismatch(reason), e, "Compare it with something.")
-        if isinstance(expression, Call) and expression.depth > DEEPEST:
-            self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
+        _check_depth(self.operands.text, expression, e.start)
         for column in columns_in(expression):
             self.operands.asked_for_parts(column)
-        if (constant := raising_constant(expression)) is not None:
-            raised = (error := evaluation.error_of(constant)) and f" ({error} in Spark)"
-            self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)
+        _check_raises_not(self.operands.text, expression, e.start)
         return rising.node_of(expression)
 
     def is_condition(self, e: Tree) -> Node:
@@ -161,3 +186,57 @@ def _is_asked_of_cast_days(value: Call) -> bool:
 
 def _negated(e: Tree, node: Node) -> Node:
     return negate(node) if e.negated else node
+
+
+_NAME = re.compile(r"(?:[\w\s.]|`(?:[^`]|``)*`)*")
+"""A text that may be meant as a name; any other character means an expression."""
+
+
+def _group_key(text: str, schema: Schema, zone: str, now: int, table: str) -> Column:
+    try:
+        return schema.resolve(text)
+    except UnknownColumnError as wrong:
+        unknown = wrong
+    try:
+        expression = expression_of(text, schema, zone, table, now)
+    except RecursionError:
+        refuse(text, "it is nested too deeply", hint=FLATTEN)
+    except (PredicateError, UnknownColumnError, ColumnTypeError):
+        if _NAME.fullmatch(text):
+            raise unknown from None
+        raise
+    if isinstance(expression, Ref):
+        return expression.column
+    if not isinstance(expression, Call) or not columns_in(expression):
+        hint = "Name a column in it; to count all rows, ask for the count."
+        refuse(text, "it reads no column: it is a constant", 0, hint)
+    _check_depth(text, expression, 0)
+    hint = "Group by an expression of one value, such as a field, an element or size(tags)."
+    value_type(text, expression, hint, 0)
+    _check_raises_not(text, expression, 0)
+    # No definition has this id: the ids of definitions have eight hexadecimal digits.
+    return indexed_term(f"#{key_of(expression)}", text, expression)
+
+
+def _check_depth(text: str, expression: Expression, place: int) -> None:
+    if isinstance(expression, Call) and expression.depth > DEEPEST:
+        refuse(text, "it is nested too deeply", place, FLATTEN)
+
+
+def _check_raises_not(text: str, expression: Expression, place: int) -> None:
+    if (constant := raising_constant(expression)) is not None:
+        raised = (error := evaluation.error_of(constant)) and f" ({error} in Spark)"
+        refuse(text, f"{show(constant)} raises for every row{raised}", place)
+
+
+def with_definition(column: Column, definitions: Iterable[Definition], schema: Schema) -> Column:
+    """Return a term with the id of the definition that holds its expression; unchanged if there is none.
+
+    `schema`: the columns of the table as definitions are bound to them, whatever the time zone of a question.
+    """
+    if not isinstance(column, IndexedTerm):
+        return column
+    alone = [d for d in definitions if len(d.terms) == 1 and not d.is_of_column]
+    terms = [term for term in indexed_columns_of(alone, schema) if isinstance(term, IndexedTerm)]
+    matching = rising.term_of(column.expression, terms)
+    return column if matching is None else indexed_term(matching.id, column.label, column.expression)
