@@ -31,9 +31,9 @@ from tailbit.streaming.executors import Executor, Sum, beside
 from tailbit.streaming.filler import Filler, FillThread, SpacesAtWork
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.memory import FREED
-from tailbit.streaming.mending import Mender
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe, names_of
+from tailbit.streaming.opening import Mender
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.sweeping import Upkeep

@@ -70,7 +70,7 @@ from tailbit.index.write.work import (
     plan_work,
     uncounted_record,
 )
-from tailbit.streaming.mending import Mender
+from tailbit.streaming.opening import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, SliceChange, Version, after
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import decoded, one_look

@@ -25,8 +25,8 @@ from tailbit.streaming.java.session import (
     is_submitted,
     on_one_machine,
 )
-from tailbit.streaming.query.command import started_spark, supervised
 from tailbit.streaming.query.launch import Job, Path, launch, prepare
+from tailbit.streaming.query.query import started_spark, supervised
 from tailbit.streaming.query.run import Run, caught_up, index_in_process, run_to_its_end
 from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.stream import UpToDate

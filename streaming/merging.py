@@ -19,7 +19,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.executors import Executor
 from tailbit.streaming.filler import SpacesAtWork
 from tailbit.streaming.memory import FREED
-from tailbit.streaming.mending import Mender
+from tailbit.streaming.opening import Mender
 from tailbit.tables.table import Table
 
 EARLIEST_EVERY_S = 60.0

@@ -25,7 +25,7 @@ from tailbit.index.model import LedgerState
 from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.posting import why_unreadable
-from tailbit.streaming.mending import Mender
+from tailbit.streaming.opening import Mender
 from tailbit.tables.table import Table
 
 EVERY_S = 60.0

@@ -9,15 +9,17 @@ from functools import partial
 
 from tailbit.base.wording import with_article
 from tailbit.index.expression import times
-from tailbit.index.expression.build import PRESENT, Builder, present
-from tailbit.index.expression.folded import (
+from tailbit.index.expression.build import (
     ASSOCIATED,
+    PRESENT,
+    Builder,
     asked_twice,
     associated,
     call,
     is_null,
     no_number,
     of_no_number,
+    present,
     referred,
     wrong_type,
 )

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from tailbit.base.wording import with_article
-from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import call, wrong_type
+from tailbit.index.expression.build import Builder, call, wrong_type
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.values.coercion import common_type
 from tailbit.index.values.literals import (

@@ -6,10 +6,8 @@ import itertools
 from collections.abc import Sequence
 
 from tailbit.base.wording import with_article
-from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import call
-from tailbit.index.functions.dates import UNITS
-from tailbit.index.functions.formats import PARSED, QUOTE, WRITTEN
+from tailbit.index.expression.build import Builder, call
+from tailbit.index.functions.dates import PARSED, QUOTE, UNITS, WRITTEN
 from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import (
     DATE,

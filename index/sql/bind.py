@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
+from tailbit.index.expression.build import is_null as null_of
 from tailbit.index.expression.build import may_ask_for_present, micros_now
-from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of, raising_constant

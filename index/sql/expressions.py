@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tailbit.base.errors import UnknownColumnError
 from tailbit.base.lazy import lazy
-from tailbit.index.expression.build import BARE, Builder
-from tailbit.index.expression.folded import asked_twice, is_null, is_null_alone
+from tailbit.index.expression.build import BARE, Builder, asked_twice, is_null, is_null_alone
 from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Expression, Ref

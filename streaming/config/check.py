@@ -33,8 +33,7 @@ from tailbit.index.sql.terms import meanings_of
 from tailbit.index.store.place import index_path
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.model import IndexEntry, TableEntry
-from tailbit.streaming.config.problems import Place
-from tailbit.streaming.config.read import ReadConfig
+from tailbit.streaming.config.read import Place, ReadConfig
 from tailbit.streaming.java.session import installed, release
 from tailbit.streaming.watch.thread_pool import run_each
 from tailbit.tables import open_table

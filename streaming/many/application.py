@@ -30,11 +30,10 @@ from tailbit.streaming.many.followed_table import Shared
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.patience import WAIT_S
-from tailbit.streaming.query.command import started_spark, supervised
 from tailbit.streaming.query.failures import Restarts, spark_errors_named
 from tailbit.streaming.query.launch import make_checkpoint_folder
 from tailbit.streaming.query.planner_socket import make_folder
-from tailbit.streaming.query.query import start_query
+from tailbit.streaming.query.query import start_query, started_spark, supervised
 from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.watch.cluster import await_master, check_master

@@ -23,10 +23,9 @@ from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import Folds
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, list_files
 from tailbit.tables.hudi.format import LOG, WORDS
-from tailbit.tables.hudi.gate import check_readable
 from tailbit.tables.hudi.groups import group_named, log_file, requested_of
 from tailbit.tables.hudi.instants import DELETIONS
-from tailbit.tables.hudi.properties import NEWEST
+from tailbit.tables.hudi.properties import NEWEST, check_readable
 from tailbit.tables.hudi.retention import (
     digest_of,
     earliest_readable,

@@ -20,7 +20,7 @@ from tailbit.base.errors import CatalogError, NotATableError, RequirementError, 
 from tailbit.base.wording import did_you_mean
 from tailbit.tables.iceberg.format import CATALOG, LOG, WORDS
 from tailbit.tables.storage import StorageOptions
-from tailbit.tables.storage.lent import credentials_in
+from tailbit.tables.storage.locations import credentials_in
 from tailbit.tables.storage.requests import SEEN
 from tailbit.tables.storage.store import CATALOG_PROPERTY, LENT, METADATA_FILE
 

@@ -49,7 +49,7 @@ class _Iceberg(Format):
         if path.startswith(CATALOG):
             from tailbit.tables.iceberg.catalogs import CatalogTable
             from tailbit.tables.iceberg.metadata import placed
-            from tailbit.tables.storage.lent import with_access
+            from tailbit.tables.storage.locations import with_access
 
             location, properties = CatalogTable(path, options).answer()
             root, _ = placed(location)

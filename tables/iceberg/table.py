@@ -15,7 +15,7 @@ from tailbit.base.errors import CommitGapError, MalformedLogError, VersionNotFou
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.iceberg.format import CATALOG, WORDS
-from tailbit.tables.iceberg.metadata import Pointer
+from tailbit.tables.iceberg.metadata import EMPTY, Pointer, Versions
 from tailbit.tables.iceberg.snapshot import (
     IcebergSnapshot,
     build_snapshot,
@@ -23,7 +23,6 @@ from tailbit.tables.iceberg.snapshot import (
     commit_info,
     paths_in,
 )
-from tailbit.tables.iceberg.versions import EMPTY, Versions
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import forget

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import StorageError, UnusableStorageError
-from tailbit.tables.storage.outside import refuse_parts, stat_inside
 from tailbit.tables.storage.store import (
     NO_OPTIONS,
     SPELLED,
@@ -31,6 +30,8 @@ from tailbit.tables.storage.store import (
     Unfinished,
     decoded,
     refuse_oversized,
+    refuse_parts,
+    stat_inside,
 )
 
 _GONE, _A_FILE = "the folder is gone", "there is a file where a folder must be"

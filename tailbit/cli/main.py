@@ -18,11 +18,22 @@ import click
 from tailbit.base.errors import NotATableError, TailbitError, UsageError
 from tailbit.cli import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE, mistakes
 from tailbit.cli.advice import advise
-from tailbit.cli.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.definitions import index_group, sql
 from tailbit.cli.keys import erase, locate
 from tailbit.cli.options import AnswersOne, HintingGroup
-from tailbit.cli.questions import count, explain, facets, positions, read, records, to_delta
+from tailbit.cli.questions import (
+    count,
+    crosstab,
+    explain,
+    facets,
+    histogram,
+    positions,
+    read,
+    records,
+    summary,
+    to_delta,
+    transitions,
+)
 from tailbit.cli.running import run
 from tailbit.cli.status import status
 from tailbit.cli.upkeep import alter, compact, doctor, repair, vacuum, verify

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tailbit.streaming.batch import OnProgress
     from tailbit.streaming.java import session
     from tailbit.streaming.metrics import Progress
-    from tailbit.streaming.watch.service_manager import ServiceManager
+    from tailbit.streaming.watch.watchdog import ServiceManager
 else:
     job = lazy("tailbit.streaming.job")
     memory = lazy("tailbit.streaming.memory")
@@ -148,8 +148,7 @@ def _reporting(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any
     from tailbit.cli.building import BuildLines, bars
     from tailbit.cli.render import notice_lines, progress_lines
     from tailbit.streaming.settings import milliseconds
-    from tailbit.streaming.watch.service_manager import ServiceManager
-    from tailbit.streaming.watch.watchdog import Supervision
+    from tailbit.streaming.watch.watchdog import ServiceManager, Supervision
 
     tell = notice_lines(as_json)
     limit_s = 0.0 if stall_limit == "off" else milliseconds(stall_limit) / 1000

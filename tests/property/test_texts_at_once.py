@@ -15,7 +15,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.functions import digests, formats, groups
+from tailbit.index.functions import dates, digests, groups
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.functions.vectors import ERRORS, Vector, bytes_of, per_distinct, texts_of
 from tailbit.index.values.literals import BINARY, LONG, STRING, Literal, NotRead
@@ -180,7 +180,7 @@ NAMED = {"E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A", "MMM": "%b", "MMMM": 
 
 
 def written_one(at: datetime, part: str) -> str:
-    if part[0] == formats.QUOTE:
+    if part[0] == dates.QUOTE:
         return part[1:]
     if part in NAMED:
         return at.strftime(NAMED[part])
@@ -201,7 +201,7 @@ def written_one(at: datetime, part: str) -> str:
 
 
 @given(
-    st.lists(st.sampled_from([*formats.WRITTEN, "'-", "'é ", "':"]), max_size=8),
+    st.lists(st.sampled_from([*dates.WRITTEN, "'-", "'é ", "':"]), max_size=8),
     st.datetimes(),
     st.lists(st.none() | st.integers(0, 10**8), max_size=30),
     st.sampled_from([1, 10**4, 10**6, 10**11]),
@@ -212,7 +212,7 @@ def test_times_are_written_as_python_writes_them(
     last = (LAST - first) // timedelta(microseconds=1)
     times = [None if n is None else first + timedelta(microseconds=min(n * unit, last)) for n in steps]
     rows = pa.array(times, pa.timestamp("us"))
-    found = formats.written(np.asarray(rows.cast(pa.int64()).fill_null(1 << 62)), parts, rows, None)
+    found = dates.written(np.asarray(rows.cast(pa.int64()).fill_null(1 << 62)), parts, rows, None)
     assert found.raised is None
     assert found.values.to_pylist() == [
         None if at is None else "".join(written_one(at, part) for part in parts) for at in times
@@ -222,7 +222,7 @@ def test_times_are_written_as_python_writes_them(
 def test_years_of_other_than_four_digits_are_not_read() -> None:
     days = np.array([-719_529, -719_528, 2_932_896, 2_932_897], np.int64)
     rows = pa.array(days)
-    found = formats.written(days * 86_400_000_000, ["yyyy", "MM", "dd"], rows, None)
+    found = dates.written(days * 86_400_000_000, ["yyyy", "MM", "dd"], rows, None)
     assert found.raised is not None
     assert [ERRORS[code] for code in found.raised] == ["NOT_READ_EXACTLY", "", "", "NOT_READ_EXACTLY"]
     assert found.values.to_pylist()[1:3] == ["00000101", "99991231"]
@@ -248,7 +248,7 @@ def formats_and_texts(draw: st.DrawFn) -> tuple[tuple[str, ...], list[str | None
     parts = [part for field in fields for part in (field, draw(st.sampled_from(["", *SIGNS])))]
     parts = [part for part in parts if part]
     one = st.tuples(
-        *(st.just(part[1:]) if part[0] == formats.QUOTE else st.sampled_from(FIELDS[part]) for part in parts)
+        *(st.just(part[1:]) if part[0] == dates.QUOTE else st.sampled_from(FIELDS[part]) for part in parts)
     ).map("".join)
     odd = one.flatmap(lambda text: st.sampled_from([text + "\n", text[:-1], text.lower(), "1" + text]))
     return tuple(parts), draw(st.lists(st.none() | one | odd, max_size=10))
@@ -263,11 +263,11 @@ def test_times_are_read_of_all_texts_as_one_by_one(
     rows = pa.array(["odd", *texts], pa.string())[1:]
     type_ = DataType("timestamp_ntz")
     call = Call("parsed time", (TEXT,), type_, ("try" if tried else "", "UTC", *parts))
-    pattern = formats._pattern(parts)
+    pattern = dates._pattern(parts)
     one_by_one = per_distinct(
-        [rows], [STRING], type_, lambda text: formats._micros(pattern, text.decode(), tried)
+        [rows], [STRING], type_, lambda text: dates._micros(pattern, text.decode(), tried)
     )
-    mine = formats.read(call, [rows])
+    mine = dates.parsed(call, [rows])
     codes = [np.zeros(len(rows)) if found.raised is None else found.raised for found in (mine, one_by_one)]
     assert np.array_equal(*codes)
     assert mine.values.cast(pa.int64()).equals(one_by_one.values.cast(pa.int64()))

@@ -23,8 +23,7 @@ from tailbit.spark.source import OPTIONS
 from tailbit.streaming import start
 from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry
 from tailbit.tables.storage import locations
-from tailbit.tables.storage.outside import OPTION
-from tailbit.tables.storage.store import CATALOG_PROPERTY, METADATA_FILE, TABLE_FORMAT
+from tailbit.tables.storage.store import CATALOG_PROPERTY, METADATA_FILE, OPTION, TABLE_FORMAT
 
 
 def test_the_page_of_python_is_made_from_the_docstrings() -> None:

@@ -18,8 +18,7 @@ from support.forked import command
 from tailbit.errors import UnusableStorageError
 from tailbit.streaming.query.launch import make_checkpoint_folder
 from tailbit.streaming.settings import own_state
-from tailbit.streaming.watch.service_manager import STALLS, START_S
-from tailbit.streaming.watch.watchdog import STALL_S
+from tailbit.streaming.watch.watchdog import STALL_S, STALLS, START_S
 
 if TYPE_CHECKING:
     from support.s3_server import Server

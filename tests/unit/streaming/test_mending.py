@@ -35,8 +35,8 @@ from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.maintenance.repair import why_damaged
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.mending import Mender
 from tailbit.streaming.merging import Merger
+from tailbit.streaming.opening import Mender
 from tailbit.streaming.sweeping import Upkeep
 from tailbit.tables import open_table
 from tailbit.upkeep.repairs import repair

@@ -33,8 +33,7 @@ from tailbit.index.kinds.settings import SettingsKind
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.followed_table import opened_index
-from tailbit.streaming.mending import Mender
-from tailbit.streaming.opening import SURE_S, start_over_in_time
+from tailbit.streaming.opening import SURE_S, Mender, start_over_in_time
 from tailbit.streaming.patience import Patience
 from tailbit.streaming.query.launch import Prepared, prepare
 from tailbit.streaming.spark_checkpoint import blames_checkpoint, make_way, reset, why_unusable

@@ -13,7 +13,7 @@ from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.repair import Scrubber
 from tailbit.index.maintenance.vacuum import Sweeper, Swept
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.mending import Mender
+from tailbit.streaming.opening import Mender
 from tailbit.streaming.sweeping import Upkeep
 
 

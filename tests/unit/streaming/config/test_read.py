@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailbit.errors import ConfigError
-from tailbit.streaming.config.problems import line_of, lines_of
-from tailbit.streaming.config.read import ReadConfig, changed, checked, read_config
+from tailbit.streaming.config.read import ReadConfig, changed, checked, line_of, lines_of, read_config
 
 TWO = """
 [defaults]

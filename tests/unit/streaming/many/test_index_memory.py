@@ -18,7 +18,7 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.index.sql.ddl.parser import parse_script
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.model import TableEntry
-from tailbit.streaming.many.index_memory import IndexMemory
+from tailbit.streaming.many.followed_table import IndexMemory
 from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.watch.processes import sees_cpu_time
 from tailbit.streaming.watch.thread_pool import Job

@@ -13,9 +13,8 @@ import pytest
 from support.waiting import HANG_S, wait_until
 from tailbit.base.wording import tell_nobody
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.streaming.watch.service_manager import ServiceManager
 from tailbit.streaming.watch.thread_pool import ThreadPool, run_each
-from tailbit.streaming.watch.watchdog import Supervision, Watchdog
+from tailbit.streaming.watch.watchdog import ServiceManager, Supervision, Watchdog
 
 LIMIT_S = 60.0
 

@@ -34,7 +34,7 @@ from tailbit.errors import (
 from tailbit.tables import open_table
 from tailbit.tables.iceberg import catalogs
 from tailbit.tables.storage import StorageOptions, one_look
-from tailbit.tables.storage.lent import credentials_in
+from tailbit.tables.storage.locations import credentials_in
 
 ORDERS = "iceberg://prod/sales.orders"
 

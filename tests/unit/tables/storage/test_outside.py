@@ -95,7 +95,7 @@ def test_a_file_that_gives_way_to_a_link_is_refused_at_once_a_folder_in_a_moment
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage, now = LocalStorage(str(root)), 100.0
-    monkeypatch.setattr("tailbit.tables.storage.outside.monotonic", lambda: now)
+    monkeypatch.setattr("tailbit.tables.storage.store.monotonic", lambda: now)
     for name in ("x", "in/x"):
         storage.resolve(name)
     (root / "x").unlink()
