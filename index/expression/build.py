@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 from tailbit.base.errors import ColumnTypeError
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
-from tailbit.index.functions.table import OPERATIONS
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of, raising_constant
 from tailbit.index.keys import posting_type_of
 from tailbit.index.values import casts
@@ -63,10 +62,11 @@ from tailbit.tables.schema import presence_of
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
-    from tailbit.index.functions import casting, texts, vectors
+    from tailbit.index.functions import casting, table, texts, vectors
     from tailbit.index.values import datetimes
 else:
     casting = lazy("tailbit.index.functions.casting")
+    table = lazy("tailbit.index.functions.table")
     texts = lazy("tailbit.index.functions.texts")
     evaluation = lazy("tailbit.index.expression.evaluate")
     datetimes = lazy("tailbit.index.values.datetimes")
@@ -84,8 +84,7 @@ def call(
         for arg, other in (built.args, built.args[::-1]):
             if isinstance(other, Literal) and other.value is None:
                 return is_null(arg)
-    null = _null_of(built) if OPERATIONS[name].null_by_any else None
-    if null is not None:
+    if (null := _null_of(built)) is not None:
         return null
     if columns_in(built):
         return built
@@ -95,25 +94,27 @@ def call(
     value = vectors.canonical(vector.values, type_)[0]
     has_null = any(isinstance(arg, Literal) and arg.value is None and not arg.late for arg in built.args)
     of_columns = any(isinstance(arg, Literal) and arg.of_columns for arg in built.args)
-    late = OPERATIONS[name].folds_late or (value is None and not has_null)
+    late = table.OPERATIONS[name].folds_late or (value is None and not has_null)
     return Literal(type_, value, False, late, of_columns, folded=True)
 
 
 def _null_of(built: Call) -> Expression | None:
-    """Return the result of a call with a constant NULL argument; None if it has no such argument.
+    """Return the result of a call that a constant NULL argument makes NULL; None for other calls.
 
     A late NULL does not prevent the other constants from being folded, which may raise; but without any
     column, the call itself is folded, and arguments after the NULL are not evaluated.
     """
     nulls = [(n, arg) for n, arg in enumerate(built.args) if isinstance(arg, Literal) and arg.value is None]
-    if not nulls:
+    if not nulls or not table.OPERATIONS[built.name].null_by_any:
         return None
     raising = [n for n, arg in enumerate(built.args) if raising_constant(arg) is not None]
     late = all(arg.late for _, arg in nulls)
     of_columns = (late and bool(built.columns)) or any(arg.of_columns for _, arg in nulls)
     if late and raising and (of_columns or raising[0] < nulls[0][0]):
         return built
-    return Literal(built.type, None, late=late or OPERATIONS[built.name].folds_late, of_columns=of_columns)
+    return Literal(
+        built.type, None, late=late or table.OPERATIONS[built.name].folds_late, of_columns=of_columns
+    )
 
 
 def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:

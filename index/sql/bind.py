@@ -26,7 +26,6 @@ from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
 from tailbit.index.expression.build import is_null as null_of
 from tailbit.index.expression.build import may_ask_for_present, micros_now
-from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of, raising_constant
 from tailbit.index.model import Definition
@@ -45,7 +44,6 @@ from tailbit.index.sql.operands import OperandReader, bare
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
 from tailbit.index.sql.syntax.tree import Tree, first_of
-from tailbit.index.sql.terms import expression_of, indexed_columns_of, value_type
 from tailbit.index.values.literals import BOOLEAN, mismatch
 from tailbit.tables.model import Column
 from tailbit.tables.schema import SameSchema, Schema
@@ -53,8 +51,12 @@ from tailbit.tables.zones import check_zone
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
+    from tailbit.index.expression import indexed_term
     from tailbit.index.predicate import monotonic, rising
+    from tailbit.index.sql import terms
 else:
+    indexed_term = lazy("tailbit.index.expression.indexed_term")
+    terms = lazy("tailbit.index.sql.terms")
     monotonic = lazy("tailbit.index.predicate.monotonic")
     rising = lazy("tailbit.index.predicate.rising")
     evaluation = lazy("tailbit.index.expression.evaluate")
@@ -198,7 +200,7 @@ def _group_key(text: str, schema: Schema, zone: str, now: int, table: str) -> Co
     except UnknownColumnError as wrong:
         unknown = wrong
     try:
-        expression = expression_of(text, schema, zone, table, now)
+        expression = terms.expression_of(text, schema, zone, table, now)
     except RecursionError:
         refuse(text, "it is nested too deeply", hint=FLATTEN)
     except (PredicateError, UnknownColumnError, ColumnTypeError):
@@ -212,10 +214,10 @@ def _group_key(text: str, schema: Schema, zone: str, now: int, table: str) -> Co
         refuse(text, "it reads no column: it is a constant", 0, hint)
     _check_depth(text, expression, 0)
     hint = "Group by an expression of one value, such as a field, an element or size(tags)."
-    value_type(text, expression, hint, 0)
+    terms.value_type(text, expression, hint, 0)
     _check_raises_not(text, expression, 0)
     # No definition has this id: the ids of definitions have eight hexadecimal digits.
-    return indexed_term(f"#{key_of(expression)}", text, expression)
+    return indexed_term.indexed_term(f"#{key_of(expression)}", text, expression)
 
 
 def _check_depth(text: str, expression: Expression, place: int) -> None:
@@ -234,9 +236,13 @@ def with_definition(column: Column, definitions: Iterable[Definition], schema: S
 
     `schema`: the columns of the table as definitions are bound to them, whatever the time zone of a question.
     """
-    if not isinstance(column, IndexedTerm):
+    if not isinstance(column, indexed_term.IndexedTerm):
         return column
     alone = [d for d in definitions if len(d.terms) == 1 and not d.is_of_column]
-    terms = [term for term in indexed_columns_of(alone, schema) if isinstance(term, IndexedTerm)]
-    matching = rising.term_of(column.expression, terms)
-    return column if matching is None else indexed_term(matching.id, column.label, column.expression)
+    held = terms.indexed_columns_of(alone, schema)
+    matching = rising.term_of(
+        column.expression, [term for term in held if isinstance(term, indexed_term.IndexedTerm)]
+    )
+    if matching is None:
+        return column
+    return indexed_term.indexed_term(matching.id, column.label, column.expression)
