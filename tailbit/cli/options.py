@@ -186,6 +186,7 @@ def query_options(function: F) -> F:
             help="The value of :NAME in the condition, a text that is never read as SQL; may be repeated.",
         ),
         index_option,
+        click.option("--where", metavar="CONDITION", help="Only rows where this is true."),
     ):
         function = option(function)
     return function
@@ -210,18 +211,6 @@ def measures_of(options: dict[str, Any]) -> dict[str, Any]:
         name: [c for listed in options.pop(name) for c in split_columns(listed) or ()] for name in MEASURES
     }
     return {name: columns for name, columns in given.items() if columns}
-
-
-def where_option(function: F) -> F:
-    """Add `--where`, an alternative to the condition argument."""
-    return click.option("--where", metavar="CONDITION", help="Only rows where this is true.")(function)
-
-
-def only_condition(positional: str | None, named: str | None) -> str | None:
-    """Return the condition, given as an argument or by `--where`."""
-    if positional is not None and named is not None:
-        raise click.UsageError("give the condition once: as an argument or by --where")
-    return named if positional is None else positional
 
 
 def _parameters(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
@@ -315,15 +304,17 @@ def open_for_question(table: str, index: str | None) -> IndexedTable:
     return open_indexed(table, index, storage_options=storage_options())
 
 
-def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
-    """Return the answer to the question in a command's arguments."""
+def ask(table: str, options: dict[str, Any], condition: str | None = None) -> Answer:
+    """Return the answer to the question in a command's arguments; its condition may be given by `--where`."""
+    if condition is not None and options["where"] is not None:
+        raise click.UsageError("give the condition once: as an argument or by --where")
     with _loading():
         from tailbit.tables.storage import one_look
 
         # Table and index are opened for this question alone, so what opening saw need not be read again.
         with one_look():
             return open_for_question(table, options["index"]).where(
-                predicate,
+                options["where"] if condition is None else condition,
                 options["params"],
                 version=options["version"],
                 as_of=options["as_of"],

@@ -23,7 +23,6 @@ from tailbit.cli.options import (
     json_option,
     measure_options,
     measures_of,
-    only_condition,
     open_for_question,
     or_dash,
     print_values,
@@ -31,7 +30,6 @@ from tailbit.cli.options import (
     split_columns,
     to_rows,
     warn,
-    where_option,
 )
 
 if TYPE_CHECKING:
@@ -43,10 +41,9 @@ if TYPE_CHECKING:
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("condition", required=False)
-@where_option
 @query_options
 @json_option
-def count(table: str, condition: str | None, where: str | None, as_json: bool, **options: Any) -> None:
+def count(table: str, condition: str | None, as_json: bool, **options: Any) -> None:
     r"""Count the rows of TABLE where CONDITION is true (all rows without one).
 
     \b
@@ -66,7 +63,7 @@ def count(table: str, condition: str | None, where: str | None, as_json: bool, *
       files_scanned    files whose data had to be read: not covered, or left open by the index
       damaged          files of the index that could not be read; the data was read instead
     """
-    answer = ask(table, only_condition(condition, where), options)
+    answer = ask(table, options, condition)
     n = answer.count()
     warn(answer)
     if not as_json:
@@ -86,7 +83,6 @@ def count(table: str, condition: str | None, where: str | None, as_json: bool, *
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("column")
-@where_option
 @click.option("--top", type=click.IntRange(min=1), help="Only the most frequent N values.")
 @measure_options
 @format_options
@@ -95,7 +91,6 @@ def count(table: str, condition: str | None, where: str | None, as_json: bool, *
 def facets(
     table: str,
     column: str,
-    where: str | None,
     top: int | None,
     form: str,
     output: str | None,
@@ -119,7 +114,7 @@ def facets(
     if as_json and as_rows:
         raise click.UsageError("--json has no FILE and no other format")
     measures = measures_of(options)
-    answer = ask(table, where, options)
+    answer = ask(table, options)
     columns = split_columns(column) or [column]
     if as_rows:
         return _write_facets(answer, columns, measures, top, form, output)
@@ -183,7 +178,6 @@ def _write_facets(
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("condition", required=False)
-@where_option
 @click.option("--columns", metavar="A,B", help="Only these columns.  [default: all]")
 @click.option(
     "--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]"
@@ -197,7 +191,6 @@ def _write_facets(
 def read(
     table: str,
     condition: str | None,
-    where: str | None,
     columns: str | None,
     limit: int | None,
     offset: int,
@@ -228,7 +221,7 @@ def read(
     to_rows(form, output)
     if limit is None and form == "table":
         limit = 20
-    answer = ask(table, only_condition(condition, where), options)
+    answer = ask(table, options, condition)
     order = split_columns(order_by)
     schema, tables = answer.stream(split_columns(columns), limit, order_by=order, offset=offset)
     write_rows(schema, tables, form, output)
@@ -238,10 +231,9 @@ def read(
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("condition", required=False)
-@where_option
 @query_options
 @json_option
-def positions(table: str, condition: str | None, where: str | None, as_json: bool, **options: Any) -> None:
+def positions(table: str, condition: str | None, as_json: bool, **options: Any) -> None:
     r"""Print path and 0-based physical row position of each row of TABLE where CONDITION is true.
 
     \b
@@ -249,7 +241,7 @@ def positions(table: str, condition: str | None, where: str | None, as_json: boo
 
     Lines are tab-separated: path, position. With --json: {"version", "positions": {path: [position, ...]}}.
     """
-    answer = ask(table, only_condition(condition, where), options)
+    answer = ask(table, options, condition)
     by_path = answer.positions()
     warn(answer)
     if as_json:
@@ -262,7 +254,6 @@ def positions(table: str, condition: str | None, where: str | None, as_json: boo
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("condition", required=False)
-@where_option
 @click.option(
     "--facets", metavar="A,B", help="Tell also how facets of these columns or expressions are counted."
 )
@@ -272,7 +263,6 @@ def positions(table: str, condition: str | None, where: str | None, as_json: boo
 def explain(
     table: str,
     condition: str | None,
-    where: str | None,
     facets: str | None,
     columns: str | None,
     as_json: bool,
@@ -286,7 +276,7 @@ def explain(
     A file is kept or pruned by the index or the log alone, rechecked where the index left rows open, or
     scanned. The reasons are explained in docs/reasons.md.
     """
-    answer = ask(table, only_condition(condition, where), options)
+    answer = ask(table, options, condition)
     account = answer.explain(split_columns(facets) or (), split_columns(columns) or ())
     warn(answer)
     if as_json:
@@ -357,9 +347,8 @@ def _print_step(step: dict[str, Any]) -> None:
 @click.argument("table")
 @click.argument("path")
 @click.argument("condition", required=False)
-@where_option
 @query_options
-def to_delta(table: str, path: str, condition: str | None, where: str | None, **options: Any) -> None:
+def to_delta(table: str, path: str, condition: str | None, **options: Any) -> None:
     r"""Write the rows of TABLE where CONDITION is true as a Delta table at PATH that copies no data.
 
     \b
@@ -373,7 +362,7 @@ def to_delta(table: str, path: str, condition: str | None, where: str | None, **
     Refused by name: rows in log blocks of a MERGE_ON_READ table, which are no data files, and columns that a
     file stores by another type than such readers widen.
     """
-    answer = ask(table, only_condition(condition, where), options)
+    answer = ask(table, options, condition)
     click.echo(answer.to_delta(path))
     warn(answer)
 
@@ -450,10 +439,9 @@ _DIGITS = 15
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("column")
-@where_option
 @query_options
 @json_option
-def summary(table: str, column: str, where: str | None, as_json: bool, **options: Any) -> None:
+def summary(table: str, column: str, as_json: bool, **options: Any) -> None:
     r"""Print rows, NULLs, distinct values, least and greatest value, sum and average of COLUMN.
 
     \b
@@ -462,7 +450,7 @@ def summary(table: str, column: str, where: str | None, as_json: bool, **options
     With --json: {"column", "version", "rows", "nulls", "distinct", "min", "max", "sum", "avg"}. Sum and
     average are of the types that Spark gives them; of a column that is no number they are null.
     """
-    answer = ask(table, where, options)
+    answer = ask(table, options)
     record = dataclasses.asdict(answer.summary(column))
     warn(answer)
     if as_json:
@@ -476,12 +464,9 @@ def summary(table: str, column: str, where: str | None, as_json: bool, **options
 @click.argument("column")
 @click.option("--bins", type=click.IntRange(min=1), default=10, show_default=True, help="Bins of one width.")
 @click.option("--by", metavar="PART", help="Parts of a date or time: year, quarter, month ...")
-@where_option
 @query_options
 @json_option
-def histogram(
-    table: str, column: str, bins: int, by: str | None, where: str | None, as_json: bool, **options: Any
-) -> None:
+def histogram(table: str, column: str, bins: int, by: str | None, as_json: bool, **options: Any) -> None:
     r"""Count the rows of TABLE in bins of COLUMN's values, or by parts of its dates and times.
 
     \b
@@ -492,7 +477,7 @@ def histogram(
     "version", "bins": [{"low", "high", "count"}, ...]}, or with --by {"column", "version", "by", "parts":
     [{"begin", "count"}, ...]}. Times are cut in --time-zone.
     """
-    answer = ask(table, where, options)
+    answer = ask(table, options)
     names, rows = ["low", "high"], [[b.low, b.high, b.count] for b in _bins(answer, column, bins, by)]
     if by is not None:
         names = ["begin"]
@@ -514,10 +499,9 @@ def _bins(answer: Answer, column: str, bins: int, by: str | None) -> list[Any]:
 @click.argument("table")
 @click.argument("rows")
 @click.argument("columns")
-@where_option
 @query_options
 @json_option
-def crosstab(table: str, rows: str, columns: str, where: str | None, as_json: bool, **options: Any) -> None:
+def crosstab(table: str, rows: str, columns: str, as_json: bool, **options: Any) -> None:
     r"""Count the rows of TABLE by the values of two columns: ROWS down the side, COLUMNS along the top.
 
     \b
@@ -526,7 +510,7 @@ def crosstab(table: str, rows: str, columns: str, where: str | None, as_json: bo
 
     With --json: {"rows": {"column", "values"}, "columns": {"column", "values"}, "version", "counts"}.
     """
-    answer = ask(table, where, options)
+    answer = ask(table, options)
     table_of_counts = answer.crosstab(rows, columns)
     warn(answer)
     if as_json:
