@@ -2,8 +2,9 @@
 
 NULL is JSON null or a missing key. An empty text is the empty string for string and binary columns and NULL
 for all others, as Spark reads it. Timestamps without an offset are in the writer's time zone, which
-`Column.zone` gives, since the log does not record it. Folder names are never parsed. Source: Delta protocol,
-Partition Value Serialization.
+`Column.zone` gives, since the log does not record it. Folder names are never parsed. A text that is no value
+of the type, and a day that there is not, raise ValueError. Source: Delta protocol, Partition Value
+Serialization.
 """
 
 from __future__ import annotations
@@ -63,11 +64,7 @@ def _scalar(type_: DataType, id_: str, label: str, text: str | None, zone: str) 
 
 
 def parse_partition_text(type_: DataType, text: str, zone: str) -> Any:
-    """Parse a partition text: days for dates, us for timestamps, else a Python value; None for an empty text.
-
-    Raises:
-        ValueError: the text is not a value of the type.
-    """
+    """Parse a partition text to days, microseconds or another Python value; None for an empty text."""
     name = type_.name
     if name.startswith("string"):
         return text.ljust(type_.char_length)
@@ -114,9 +111,6 @@ def parse_micros(text: str, zone: str | None) -> int:
 
     `zone` is the time zone of a text without an offset; None reads every text as a zone-less time and refuses
     an offset.
-
-    Raises:
-        ValueError: the text is not a time.
     """
     match = re.fullmatch(_TIME, text.strip())
     if match is None:
@@ -143,11 +137,7 @@ def _offset_us(offset: str) -> int:
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 in the proleptic Gregorian calendar, for years of any size.
-
-    Raises:
-        ValueError: there is no such day.
-    """
+    """Return the days since 1970 in the proleptic Gregorian calendar, for years of any size."""
     cycles, year_of_cycle = divmod(year, 400)
     day_of_cycle = date(year_of_cycle + 400, month, day).toordinal()
     return day_of_cycle + (cycles - 1) * _CYCLE_DAYS - _EPOCH

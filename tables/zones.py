@@ -3,7 +3,8 @@
 A zone is an offset such as +01:00, or a name that Java knows; names are case-sensitive. The rules of named
 zones are those of a JDK and come with the package (`tailbit.tables.zone_rules`): neither a JVM nor the
 machine's time zone data is used, since their rules differ, above all before 1970. Source: Spark 4.2,
-SparkDateTimeUtils.getZoneId; Java 17, ZoneId.of and ZonedDateTime.ofLocal.
+SparkDateTimeUtils.getZoneId; Java 17, ZoneId.of and ZonedDateTime.ofLocal. Each function raises ValueError
+for a zone that neither knows.
 """
 
 from __future__ import annotations
@@ -31,21 +32,13 @@ _FAR = 1 << 62
 
 
 def check_zone(name: str) -> None:
-    """Check that a time zone is known.
-
-    Raises:
-        ValueError: the zone is unknown.
-    """
+    """Raise ValueError unless a time zone is known."""
     fixed_offset(name)
 
 
 @lru_cache(maxsize=1024)
 def fixed_offset(zone: str) -> int | None:
-    """Return the offset in microseconds of a zone whose clocks never change; None for other zones.
-
-    Raises:
-        ValueError: Spark knows no such zone.
-    """
+    """Return the offset in microseconds of a zone whose clocks never change; None for other zones."""
     match = _OFFSET.fullmatch(zone)
     if match is None:
         # Imported on first use, since UTC does not need the rules.
@@ -65,9 +58,6 @@ def fixed_offset(zone: str) -> int | None:
 @lru_cache(maxsize=1024)
 def same_zone(zone: str) -> str:
     """Return a common name of all zones of one fixed offset, UTC or +05:30; other zones keep their name.
-
-    Raises:
-        ValueError: Spark knows no such zone.
 
     >>> same_zone("Etc/UTC"), same_zone("UTC+5:30"), same_zone("EST"), same_zone("Europe/Paris")
     ('UTC', '+05:30', '-05:00', 'Europe/Paris')
@@ -132,11 +122,7 @@ def _looked_up(times: Longs, zone: str, offsets: Callable[[_Changes, Longs], Lon
 
 
 def offsets_of_instants(instants: Longs, zone: str) -> Longs:
-    """Return how far ahead of UTC the clocks of a zone are at each instant, in microseconds.
-
-    Raises:
-        ValueError: there is no such zone.
-    """
+    """Return how far ahead of UTC the clocks of a zone are at each instant, in microseconds."""
     return _looked_up(
         instants,
         zone,
@@ -145,11 +131,7 @@ def offsets_of_instants(instants: Longs, zone: str) -> Longs:
 
 
 def offsets_of_local(local: Longs, zone: str) -> Longs:
-    """Return what to subtract from each local time to get its instant, as `to_instant` does; microseconds.
-
-    Raises:
-        ValueError: there is no such zone.
-    """
+    """Return what to subtract from each local time to get its instant, as `to_instant` does; microseconds."""
     return _looked_up(
         local,
         zone,
@@ -162,9 +144,6 @@ def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
 
     A preferred offset is used if it is valid for its local time, else the one of `offsets_of_local`.
     Source: Java 17, ZonedDateTime.ofLocal with a preferred offset.
-
-    Raises:
-        ValueError: there is no such zone.
     """
     if fixed_offset(zone) is not None:
         return offsets
@@ -176,9 +155,6 @@ def offsets_of_starts(local: Longs, zone: str) -> Longs:
     """Return what to subtract from each local time to get the `first_instant` of it; microseconds.
 
     For a time that the clocks skip, the first instant is that of the jump.
-
-    Raises:
-        ValueError: there is no such zone.
     """
 
     def of_starts(changes: _Changes, near: Longs) -> Longs:
@@ -190,11 +166,7 @@ def offsets_of_starts(local: Longs, zone: str) -> Longs:
 
 
 def changes_between(low: int, high: int, zone: str) -> list[int]:
-    """Return the instants from `low` to `high`, less than a hundred years apart, at which clocks change.
-
-    Raises:
-        ValueError: there is no such zone.
-    """
+    """Return the instants from `low` to `high`, less than a hundred years apart, at which clocks change."""
     if fixed_offset(zone) is not None:
         return []
     cycles = (low - _REPEATED_FROM) // _CYCLE * _CYCLE if low >= _REPEATED_FROM else 0

@@ -100,11 +100,7 @@ class Restarts:
     worked: bool = False
 
     def keep(self, attend: Callable[[], bool]) -> None:
-        """Call `attend`, which runs a query, until it returns True or `stop` is set; pause after failures.
-
-        Raises:
-            TailbitError: waiting does not help, or has lasted too long.
-        """
+        """Call `attend`, which runs a query, until it returns True or `stop` is set; pause after failures."""
         while not self.stop.is_set():
             began, moves = time.monotonic(), self.life.moves
             self.worked = False
@@ -117,11 +113,7 @@ class Restarts:
                 self.pause_after(met)
 
     def pause_after(self, met: TailbitError) -> None:
-        """Wait after a failure; then it is tried again.
-
-        Raises:
-            TailbitError: waiting does not help, or has lasted too long.
-        """
+        """Wait before a retry; raise the failure if waiting does not help, or has lasted too long."""
         if self.worked:
             self.patience.worked()
         failed, mended = self._after_reset(self.cause(met))

@@ -37,9 +37,6 @@ def list_archive(storage: Storage, folder: str) -> list[Instant]:
 
     Instants archived by a release that did not record completion times have an empty `completed` and come
     first.
-
-    Raises:
-        MalformedLogError: a file of the archive is damaged.
     """
     numbered = [(int(m[1]), e.name) for e in storage.list(folder) if (m := _FILE.fullmatch(e.name))]
     instants: dict[tuple[str, str], Instant] = {}
@@ -57,12 +54,7 @@ def list_archive(storage: Storage, folder: str) -> list[Instant]:
 
 
 def read_archived_record(storage: Storage, instant: Instant) -> dict[str, Any] | None:
-    """Return the metadata of an archived instant, by field name; None if its record has no metadata.
-
-    Raises:
-        FileNotFoundError: the file has been merged into another: list the archive again.
-        MalformedLogError: the file is damaged, or holds another instant in the row.
-    """
+    """Return the metadata of an archived instant, by field name; None if its record has no metadata."""
     records = _records(storage.read(instant.file), instant.file)
     record = next((record for row, record in enumerate(records) if row == instant.row), {})
     if (record.get("commitTime"), record.get("actionType")) != instant.key:
@@ -155,12 +147,7 @@ def list_history(storage: Storage, folder: str) -> list[Instant]:
 
 
 def read_archived(storage: Storage, instant: Instant) -> bytes:
-    """Return the metadata of an instant of the history: the bytes of the instant's own file before archiving.
-
-    Raises:
-        FileNotFoundError: the file has been merged into another: list the history again.
-        MalformedLogError: the file is damaged, or holds no metadata of the instant.
-    """
+    """Return the metadata of an instant of the history, as the bytes of its own file before archiving."""
     cell = _read(storage, instant.file, (_METADATA,))[_METADATA]
     if instant.row >= len(cell) or not isinstance(cell[instant.row], bytes):
         raise MalformedLogError(file=instant.file, reason=f"it has no metadata of {instant.requested}")

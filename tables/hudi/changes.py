@@ -70,13 +70,7 @@ class Fold:
         return came, gone, size
 
     def settle(self, version: Version, avro: AvroSchema) -> None:
-        """Read the log files of the groups whose logs or base files changed, as of a version and its schema.
-
-        Raises:
-            FileNotFoundError: a log file is gone.
-            LogBlockError: a block is torn.
-            UnsupportedFeatureError: a block is of a type that is not read.
-        """
+        """Read the log files of groups whose logs or base files changed, as of a version and its schema."""
         reader = group_reader(self.versions, version)
         look_ahead(reader.storage, [log.path for logs in self.logs.values() for log in logs])
         for group, logs in self.logs.items():
@@ -168,12 +162,7 @@ class Folds:
     def extended(
         self, versions: Versions, before: HudiSnapshot, version: Version, timestamp_ms: int
     ) -> HudiSnapshot:
-        """Return the snapshot of a version from an earlier one. Cost: reads the commits between the two.
-
-        Raises:
-            FileNotFoundError: an instant has been archived or rolled back since the timeline was read.
-            MalformedLogError: a commit is damaged, or its metadata are lost.
-        """
+        """Return the snapshot of a version from an earlier one. Cost: reads the commits between the two."""
         folded = self._of(versions, before, versions.between(after(before.version), version))
         fold, avro = folded.fold, folded.avro
         check_folders_of(versions, version, [*fold.shown, *fold.logs])
@@ -183,12 +172,7 @@ class Folds:
         return snapshot_of(versions, version, timestamp_ms, files, avro, replaced, fold.all_logs())
 
     def changes(self, versions: Versions, before: HudiSnapshot, first: Version, last: Version) -> Changes:
-        """Return the net effect of the versions from `first` to `last`, which follow the snapshot `before`.
-
-        Raises:
-            FileNotFoundError: an instant has been archived or rolled back since the timeline was read.
-            MalformedLogError: a commit is damaged, or its metadata are lost.
-        """
+        """Return the net effect of the versions `first` to `last`, which follow the snapshot `before`."""
         folded = self._of(versions, before, versions.between(first, last))
         return Changes(first, last, folded.slices, folded.infos, folded.avro.text != before.avro.text)
 

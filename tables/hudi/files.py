@@ -87,12 +87,7 @@ def list_files(storage: Storage) -> ListedFiles:
 
 
 def check_folder(folder: object, root: str, file: str) -> str:
-    """Check a folder name from the metadata of an instant in `file`, and return the name.
-
-    Raises:
-        MalformedLogError: the name is no text.
-        UnsafePathError: the name leads out of the table.
-    """
+    """Check a folder name from the metadata of an instant in `file`, and return the name."""
     if not isinstance(folder, str):
         raise MalformedLogError(file=file, reason=f"a folder is named {folder!r}")
     steps = folder.split("/") if folder else []
@@ -146,14 +141,7 @@ class Commit:
 
 
 def read_commit(timeline: Timeline, instant: Instant) -> Commit:
-    """Read the effect of an instant.
-
-    Raises:
-        FileNotFoundError: the instant has been archived or rolled back since the timeline was read.
-        MalformedLogError: the metadata are damaged; the newest instant is read again for 2 seconds.
-        UnsafePathError: a path leads out of the table.
-        UnsupportedFeatureError: columns are known by numbers, not by their names.
-    """
+    """Read the effect of an instant."""
     if instant.action not in WRITES:
         return Commit(operation=instant.action.upper())
     metadata = _metadata(timeline, instant)

@@ -31,10 +31,6 @@ def earliest_readable(versions: Versions, files: ListedFiles) -> Version:
 
     `files`: the data files that are there. Cost: reads the metadata of the newest cleans. An older clean
     deleted only files superseded before it completed: it is read only if it may raise the result further.
-
-    Raises:
-        FileNotFoundError: a clean has been archived since the timeline was read.
-        MalformedLogError: the metadata of a clean are damaged.
     """
     search = _Search.of(versions, files)
     earliest = versions.numbers[0]
@@ -56,12 +52,7 @@ def earliest_readable(versions: Versions, files: ListedFiles) -> Version:
 
 
 def is_saved(timeline: Timeline, instant: Instant, snapshot: HudiSnapshot) -> bool:
-    """Return whether a savepoint keeps all files of an instant's snapshot from the cleaner.
-
-    Raises:
-        FileNotFoundError: the savepoint has been deleted since the timeline was read.
-        MalformedLogError: the metadata of the savepoint are damaged.
-    """
+    """Return whether a savepoint keeps all files of an instant's snapshot from the cleaner."""
     saved = [i for i in timeline.active if i.action == "savepoint" and i.requested == instant.requested]
     saved_files: set[str] = set()
     for savepoint in saved:
@@ -184,10 +175,6 @@ def why_missing(timeline: Timeline, name: str) -> str:
     """Return why a timeline has no version named `name`, the requested time of an instant.
 
     Cost: the metadata of the rollbacks and restores.
-
-    Raises:
-        FileNotFoundError: an instant has been archived or rolled back since the timeline was read.
-        MalformedLogError: the metadata of an instant are damaged.
     """
     if name in timeline.pending:
         return "the instant has not completed"

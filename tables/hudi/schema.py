@@ -58,11 +58,7 @@ _MAX_DEPTH = 64
 
 
 def parse_schema(text: str, file: str, with_meta: bool = True) -> Schema:
-    """Parse the Avro schema of a commit; `with_meta` puts Hudi's own columns before the others.
-
-    Raises:
-        MalformedLogError: the text is not the schema of a record.
-    """
+    """Parse the Avro schema of a commit; `with_meta` puts Hudi's own columns before the others."""
     try:
         root = orjson.loads(text)
     except ValueError as wrong:

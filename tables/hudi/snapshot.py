@@ -45,11 +45,7 @@ class AvroSchema:
     partitioned: tuple[str, ...] = ()
 
     def parse(self) -> Schema:
-        """Parse the schema.
-
-        Raises:
-            MalformedLogError: the schema is damaged, or the table has none.
-        """
+        """Parse the schema."""
         if not self.text:
             raise MalformedLogError(
                 file=self.file, reason="neither a commit nor the properties hold a schema"
@@ -131,12 +127,7 @@ def _is_written(
 
 
 def known_commit(timeline: Timeline, instant: Instant) -> Commit:
-    """Read the effect of an instant, which must have metadata.
-
-    Raises:
-        FileNotFoundError: the instant has been archived or rolled back since the timeline was read.
-        MalformedLogError: the metadata are damaged, or the archive has none.
-    """
+    """Read the effect of an instant, which must have metadata."""
     commit = read_commit(timeline, instant)
     if not commit.is_known:
         raise MalformedLogError(file=instant.file, reason=f"it has no metadata of {instant.requested}")
@@ -150,10 +141,6 @@ def build_snapshot(
 
     Cost: reads the metadata of the active instants that replaced file groups, and of the newest instants
     until one has a schema. Groups that archived instants replaced are gone, so these are not read.
-
-    Raises:
-        FileNotFoundError: an instant has been archived or rolled back since the timeline was read.
-        MalformedLogError: a commit is damaged, or leaves open which of two files of a group is right.
     """
     timeline = versions.timeline
     complete = [versions.instants[index] for index in versions.between(0, version)]

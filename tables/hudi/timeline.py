@@ -43,22 +43,13 @@ class Timeline:
         """Return the bytes of an instant's metadata; None for one in the archive of table version 6.
 
         Archiving in table versions 8 and 9 keeps the bytes as they were.
-
-        Raises:
-            FileNotFoundError: the instant has been archived or rolled back since this look.
-            MalformedLogError: the history is damaged.
         """
         if instant.row < 0:
             return _content(self.storage, instant.file)
         return read_archived(self.storage, instant) if self.properties.has_completion_times else None
 
     def metadata(self, instant: Instant) -> dict[str, Any] | None:
-        """Return an instant's metadata by field name; None if the archive has none for the instant.
-
-        Raises:
-            FileNotFoundError: as `content` does.
-            MalformedLogError: the metadata are damaged.
-        """
+        """Return an instant's metadata by field name; None if the archive has none for the instant."""
         content = self.content(instant)
         if content is None:
             return read_archived_record(self.storage, instant)

@@ -131,11 +131,7 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(data: bytes, file: str) -> Blocks:
-    """Return the blocks of an Avro file. Source: Avro specification, Object Container Files.
-
-    Raises:
-        MalformedLogError: the file is cut short, or is no Avro file.
-    """
+    """Return the blocks of an Avro file. Source: Avro specification, Object Container Files."""
     marker = data[-_MARKER:]
     place, blocks, total = data.find(marker), list[bytes](), 0
     header = data[:place]
@@ -218,11 +214,7 @@ class Records(NamedTuple):
 
 
 def read_records(data: bytes, file: str, quickly: bool = False) -> Records:
-    """Decode the records of an Avro file; `quickly`: by polars, where it can.
-
-    Raises:
-        MalformedLogError: the file is damaged.
-    """
+    """Decode the records of an Avro file; `quickly`: by polars, where it can."""
     import fastavro
 
     fastavro.read.BLOCK_READERS.update(zstandard=_zstandard, snappy=_snappy)

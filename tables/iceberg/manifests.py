@@ -79,13 +79,7 @@ class Manifest(NamedTuple):
 
 
 def manifests_of(storage: Storage, location: Location, snapshot: SnapshotEntry) -> tuple[Manifest, ...]:
-    """Return the manifests of a snapshot; cached by the path of the manifest list.
-
-    Raises:
-        FileNotFoundError: the manifest list is gone.
-        MalformedLogError: the manifest list is damaged.
-        UnsupportedFeatureError: manifests are encrypted.
-    """
+    """Return the manifests of a snapshot; cached by the path of the manifest list."""
     if not snapshot.manifest_list:
         return tuple(_bare(storage, location.below(path)) for path in snapshot.manifests)
     path = location.below(snapshot.manifest_list)
@@ -135,11 +129,6 @@ def entries_of(
 
     `snapshot`: the id of the one that has them, for errors. Manifests of one header are decoded together:
     calls would cost more than their entries.
-
-    Raises:
-        FileNotFoundError: a manifest is gone.
-        MalformedLogError: a manifest is damaged.
-        UnsupportedFeatureError: a file is encrypted.
     """
     tables = {
         manifest: _ENTRIES.cached((storage, metadata.location.text, manifest.path)) for manifest in manifests

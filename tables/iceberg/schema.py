@@ -130,11 +130,7 @@ class SchemaReader:
 
 
 def parse_schema(schema: Mapping[str, Any], file: str, reader: SchemaReader | None = None) -> Schema:
-    """Return the columns of a schema as a metadata file has it.
-
-    Raises:
-        MalformedLogError: the schema is damaged.
-    """
+    """Return the columns of a schema as a metadata file has it."""
     reader = reader or SchemaReader()
     try:
         columns = tuple(reader.column(field) for field in schema["fields"])

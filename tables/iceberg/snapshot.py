@@ -233,11 +233,6 @@ def build_snapshot(
 
     `near`: snapshots that may have most of its manifests. Cost: reads the manifest list, and those of its
     manifests that the process has not read yet; only these are decoded if a near snapshot is extended.
-
-    Raises:
-        FileNotFoundError: a manifest or the manifest list is gone.
-        MalformedLogError: a manifest is damaged, or names a file twice.
-        UnsupportedFeatureError: a file is of a format that is not read, or encrypted.
     """
     metadata, entry = versions.metadata, versions.entry(version)
     manifests = frozenset(() if entry is None else manifests_of(storage, metadata.location, entry))

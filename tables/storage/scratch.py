@@ -17,7 +17,8 @@ _OF_SPARK = "SPARK_LOCAL_DIRS"
 class Scratch:
     """A file without a name, made at the first write, in Spark's scratch folder or the system's.
 
-    The system frees the file when the task is done, fails or is killed: there is nothing to remove.
+    The system frees the file when the task is done, fails or is killed: there is nothing to remove. A disk
+    that is full or refuses raises StorageError.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -25,11 +26,7 @@ class Scratch:
         self._end = 0
 
     def append(self, data: pa.Buffer) -> tuple[int, int]:
-        """Append bytes to the file; return their offset and size, which `read` takes.
-
-        Raises:
-            StorageError: the disk is full or refuses.
-        """
+        """Append bytes to the file; return their offset and size, which `read` takes."""
         import tempfile
 
         place = self._end, data.size
@@ -46,11 +43,7 @@ class Scratch:
         return place
 
     def read(self, place: tuple[int, int]) -> pa.Buffer:
-        """Return the bytes at an offset and size that `append` returned.
-
-        Raises:
-            StorageError: the disk refuses.
-        """
+        """Return the bytes at an offset and size that `append` returned."""
         begin, size = place
         data, filled = memoryview(bytearray(size)), 0
         try:

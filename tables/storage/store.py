@@ -298,9 +298,6 @@ class Storage(ABC):
         A file not published by the end of the context is removed. `stem` is unique in the folder. If the
         process is killed, a store may keep the file under a name that starts with `_` and contains the stem;
         `list` shows it.
-
-        Raises:
-            StorageError: the store refuses, at any moment of the context.
         """
 
     @abstractmethod
@@ -330,9 +327,6 @@ class Storage(ABC):
         """Create the root, if the store has folders; no other method creates the root.
 
         A vanished root, such as a mount, may come back: nothing must be written at its path meanwhile.
-
-        Raises:
-            StorageError: the store refuses.
         """
 
     def check_commits(self) -> None:  # noqa: B027 - most stores need no check

@@ -75,11 +75,7 @@ def kind_named(name: str) -> str:
 
 
 def check_option(kind: str, key: str, value: str) -> None:
-    """Raise unless a kind takes an option with a value, in any case.
-
-    Raises:
-        WrongKind: the kind takes no such option or value; the error lists those that it takes.
-    """
+    """Raise WrongKind, with what the kind takes, unless it takes an option with a value, in any case."""
     options = DEFINABLE[kind].options
     if key not in options:
         listed = f"Options of {kind}: {', '.join(options)}." if options else f"{kind} takes none."

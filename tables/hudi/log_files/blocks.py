@@ -133,10 +133,6 @@ def list_blocks(storage: Storage, path: str) -> tuple[LogBlock, ...]:
 
     Cost: a stat. If this process does not know the file in this state: one read of a small file, or else a
     few reads of kilobytes per block.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        LogBlockError: the file does not begin with a block.
     """
     name, stat = storage.locate(path)
     if stat is None:
@@ -165,12 +161,7 @@ def look_ahead(storage: Storage, paths: Sequence[str]) -> None:
 
 
 def read_span(storage: Storage, path: str, span: Span, offset: int) -> bytes:
-    """Read a part of a log file, within the block that begins at `offset`.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        LogBlockError: the file ends before the part does.
-    """
+    """Read a part of a log file, within the block that begins at `offset`."""
     data = storage.read_range(storage.resolve(path), span.offset, span.length) if span.length else b""
     if len(data) != span.length:
         raise LogBlockError(file=path, offset=offset, reason="the file has become shorter")

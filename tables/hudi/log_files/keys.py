@@ -96,10 +96,6 @@ def records_of(
     """Yield the records of a data block in order; `number`: the index of the block among the merged blocks.
 
     Memory: the keys and ordering values of a row group.
-
-    Raises:
-        LogBlockError: a row has no key.
-        UnsupportedFeatureError: rows are ordered, or deleted, in a way that is not proven.
     """
     names = {*file.schema_arrow.names}
     wanted, start = stored_of(file, (KEY, MARK, OPERATION, *rule.ordering)), 0
@@ -141,12 +137,7 @@ def stored_of(file: ParquetFile, columns: Iterable[str]) -> list[str]:
 
 
 def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant: str) -> list[Ordering]:
-    """Return the ordering values of rows; tuples if there are several ordering columns.
-
-    Raises:
-        UnsupportedFeatureError: a column is missing, is one of several and holds NULL, or is of a type
-            whose order is not proven.
-    """
+    """Return the ordering values of rows; tuples if there are several ordering columns."""
     by_column = [_values(storage, rows, column, instant) for column in columns]
     if len(by_column) == 1:
         return list(by_column[0])
@@ -203,9 +194,6 @@ def find_keys(file: ParquetFile, lookup_keys: pa.Array, path: str) -> Iterator[t
     """Yield the wanted keys that a base file has, each with its row, in the order of the rows.
 
     Cost: decodes the key column, one row group at a time.
-
-    Raises:
-        DataFileError: the file has no key column.
     """
     if KEY not in file.schema_arrow.names:
         raise DataFileError(file=path, reason=f"it has no column {KEY}")
@@ -247,14 +235,7 @@ class Deletion(NamedTuple):
 
 
 def read_deletions(storage: Storage, path: str, block: LogBlock) -> list[Deletion]:
-    """Return the deletions of a delete block in their order.
-
-    Raises:
-        FileNotFoundError: the log file is gone.
-        LogBlockError: the content is damaged.
-        UnsupportedFeatureError: the block is in a form of older releases, or orders by a type whose order is
-            not proven.
-    """
+    """Return the deletions of a delete block in their order."""
     content = read_span(storage, path, block.content, block.offset)
     try:
         version, length = _HEAD.unpack_from(content)

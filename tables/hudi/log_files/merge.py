@@ -127,12 +127,6 @@ class Merging:
 
         Cost: the keys and ordering values of these blocks; of the base file only the footer, if all keys have
         positions and the rule needs no ordering values. After an error the state must not be used any more.
-
-        Raises:
-            FileNotFoundError: a log file is gone.
-            LogBlockError: a block is damaged.
-            DataFileError: the base file cannot be read.
-            UnsupportedFeatureError: records are merged in a way that is not proven.
         """
         first, self.plan = len(self.plan.blocks), plan
         self.changed = set() if first else None

@@ -52,11 +52,7 @@ def _is_plain(type_: Any) -> bool:
 
 
 def decode_plain(records: list[memoryview], root: Any) -> pa.Table:
-    """Decode records of plain columns by polars, which reads an Avro file of one block.
-
-    Raises:
-        ValueError: the records are damaged.
-    """
+    """Decode records of plain columns by polars, which reads an Avro file of one block."""
     import polars as pl
 
     schema = orjson.dumps(numbered(root))
@@ -108,11 +104,6 @@ def read_pieces(storage: Storage, path: str, block: LogBlock) -> Iterator[pa.Tab
     """Yield the rows of a data block in their order, with the columns that the block's writer knew.
 
     There is at least one piece, which may be empty. Memory: the content of the block, and a piece.
-
-    Raises:
-        FileNotFoundError: the log file is gone.
-        LogBlockError: the content is damaged.
-        UnsupportedFeatureError: the block is neither of Avro nor of Parquet, or a column has no Arrow type.
     """
     content = read_span(storage, path, block.content, block.offset)
     if block.type is BlockType.PARQUET:
@@ -139,11 +130,7 @@ def read_parquet(storage: Storage, path: str, block: LogBlock) -> pa.Buffer | No
 
 
 def schema_of(storage: Storage, path: str, block: LogBlock) -> str:
-    """Return the Avro schema in the header of a data block.
-
-    Raises:
-        LogBlockError: the block has no schema.
-    """
+    """Return the Avro schema in the header of a data block."""
     span = block.places.get(Header.SCHEMA)
     if span is None:
         raise LogBlockError(file=path, offset=block.offset, reason="it has no schema")
@@ -247,12 +234,7 @@ _CONTENTS: Cache[tuple[Storage, str, Stat, int], pa.Buffer] = Cache(share(1 / 64
 
 
 def block_of(storage: Storage, path: str, number: int) -> LogBlock:
-    """Return a block of a log file by its number.
-
-    Raises:
-        FileNotFoundError: the log file is gone.
-        LogBlockError: the log file has no such block.
-    """
+    """Return a block of a log file by its number."""
     blocks = list_blocks(storage, path)
     if number >= len(blocks):
         raise LogBlockError(
@@ -265,11 +247,6 @@ def block_parquet(storage: Storage, path: str, number: int) -> pa.Buffer:
     """Return the rows of a data block as a Parquet file with the columns that the block holds.
 
     Memory: the block's content, some megabytes of its rows, and the file.
-
-    Raises:
-        FileNotFoundError: the log file is gone.
-        LogBlockError: the block is damaged.
-        UnsupportedFeatureError: the block is of a type that is not read.
     """
     name, stat = storage.locate(path)
     if stat is None:

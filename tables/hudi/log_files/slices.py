@@ -75,11 +75,6 @@ class MergedRows:
         """Return the hidden rows. Cost: for the first slice of a group, reads the keys of its blocks.
 
         Keys for which a block has no positions are looked up in the base file.
-
-        Raises:
-            LogBlockError: a block is damaged.
-            DataFileError: a log file or the base file is gone, or cannot be read.
-            UnsupportedFeatureError: records are merged in a way that is not proven.
         """
         plan = MergePlan.parse(self.plan)
         try:
@@ -134,11 +129,6 @@ class GroupReader:
         """Return the slices of a group: one for the base file, and one for each block of rows.
 
         Cost: reads the headers of the blocks, unless the process has them cached.
-
-        Raises:
-            FileNotFoundError: a log file is gone.
-            LogBlockError: a block of an instant that had completed is torn.
-            UnsupportedFeatureError: a block is of a kind that is not read.
         """
         ordered = sorted(logs, key=lambda log: log.order)
         blocks = self._in_force(ordered)

@@ -35,14 +35,7 @@ from tailbit.tables.storage.store import WHOLE
 
 
 def slice_parquet(storage: Storage, plan: MergePlan, number: int) -> pa.Buffer:
-    """Return the slice of one block of a plan as a Parquet file; the rows of a partial block are completed.
-
-    Raises:
-        FileNotFoundError: a log file is gone.
-        LogBlockError: a block is damaged.
-        DataFileError: the base file cannot be read.
-        UnsupportedFeatureError: rows are merged in a way that is not proven.
-    """
+    """Return the slice of one block of a plan as a Parquet file, the rows of a partial block completed."""
     block = plan.blocks[number]
     data = block_parquet(storage, plan.path(block.log), block.number)
     if not block.is_partial:
