@@ -135,14 +135,17 @@ def number(text: str, negative: bool = False) -> Literal:
 
     `negative`: a minus sign stands before the text; the literal is then the negative number.
     """
+    plain = _plain(text, negative)
+    if plain is not None:
+        return Literal(*plain, True)
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} is not a number")
     digits, exponent, suffix = match.group(1), match.group(2), (match.group(3) or "").upper()
-    if suffix in _SUFFIXES or (not suffix and digits.isdigit() and exponent is None):
+    if suffix in _SUFFIXES:
         if not digits.isdigit() or exponent is not None:
             raise ValueError(f"{text}: {suffix} follows whole numbers only")
-        return _integer(digits.lstrip("0") or "0", negative, _SUFFIXES.get(suffix), text)
+        return _integer(digits.lstrip("0") or "0", negative, _SUFFIXES[suffix], text)
     if exponent is not None and len(exponent) > 6:
         raise ValueError(f"the exponent of {text} is out of range")
     exact = Decimal(f"{'-' if negative else ''}{digits}E{exponent or 0}")
@@ -163,46 +166,39 @@ def numbers(texts: Sequence[str], negative: bool = False) -> list[Constants]:
     >>> numbers(["1", "30"])[0].values, numbers(["0.50"], negative=True)[0].values
     ([1, 30], [-50])
     """
-    sign = -1 if negative else 1
-    least, most = WHOLE["integer"]
     by_type = dict[DataType, list[Value | None]]()
     for text in texts:
-        whole, point, fraction = text.partition(".")
-        digits = (whole + fraction).lstrip("0") or "0"
-        if len(digits) >= MAX_DIGITS or not (whole + fraction).isdecimal() or not text.isascii():
+        plain = _plain(text, negative)
+        if plain is None:
             read = number(text, negative)
             by_type.setdefault(read.type, []).append(read.value)
-            continue
-        value = sign * int(digits)
-        if point:
-            type_ = decimal_type(max(len(digits), len(fraction)), len(fraction))
-        elif least <= value <= most:
-            type_ = INTEGER
         else:
-            type_ = LONG if -1 << 63 <= value < 1 << 63 else decimal_type(len(digits), 0)
-        by_type.setdefault(type_, []).append(value)
+            by_type.setdefault(plain[0], []).append(plain[1])
     return [Constants(type_, values) for type_, values in by_type.items()]
 
 
-def _integer(digits: str, negative: bool, name: str | None, text: str) -> Literal:
-    if len(digits) > MAX_DIGITS:
-        raise _out_of_range(text, name) if name else _too_long(text)
+def _plain(text: str, negative: bool) -> tuple[DataType, int] | None:
+    """Return the type and value of digits that may have a point; None for any other number."""
+    whole, point, fraction = text.partition(".")
+    digits = (whole + fraction).lstrip("0") or "0"
+    precision = max(len(digits), len(fraction))
+    if precision > MAX_DIGITS or not (whole + fraction).isdecimal():
+        return None
     value = -int(digits) if negative else int(digits)
-    for candidate in [name] if name else ["integer", "long"]:
-        low, high = WHOLE[candidate]
-        if low <= value <= high:
-            return Literal(DataType(candidate), value, True)
-    if name:
-        raise _out_of_range(text, name)
-    return _decimal(Decimal(value), text)
+    if point:
+        return decimal_type(precision, len(fraction)), value
+    if -1 << 31 <= value < 1 << 31:
+        return INTEGER, value
+    return LONG if -1 << 63 <= value < 1 << 63 else decimal_type(precision, 0), value
 
 
-def _out_of_range(text: str, name: str) -> ValueError:
-    return ValueError(f"{text} is out of the range of {DataType(name).sql} ({_RANGE})")
-
-
-def _too_long(text: str) -> ValueError:
-    return ValueError(f"{text} has more than {MAX_DIGITS} digits ({_PRECISION})")
+def _integer(digits: str, negative: bool, name: str, text: str) -> Literal:
+    low, high = WHOLE[name]
+    # Python reads no number of thousands of digits; the first ones show that it is too large.
+    value = int(digits[: MAX_DIGITS + 1]) * (-1 if negative else 1)
+    if not low <= value <= high:
+        raise ValueError(f"{text} is out of the range of {DataType(name).sql} ({_RANGE})")
+    return Literal(DataType(name), value, True)
 
 
 def _check_range(exact: Decimal, limit: float, text: str) -> None:
@@ -217,7 +213,7 @@ def _decimal(exact: Decimal, text: str) -> Literal:
     scale = max(-exponent, 0)
     precision = max(len(digits) + max(exponent, 0), scale)
     if precision > MAX_DIGITS:
-        raise _too_long(text)
+        raise ValueError(f"{text} has more than {MAX_DIGITS} digits ({_PRECISION})")
     unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
     return Literal(decimal_type(precision, scale), -unscaled if sign else unscaled, True)
 

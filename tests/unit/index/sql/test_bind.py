@@ -156,6 +156,7 @@ def leaf(text: str) -> Leaf:
             "is not a hexadecimal literal (INVALID_TYPED_LITERAL in Spark); write X'1F' at character 5",
         ),
         ("x = 1" + "0" * 39, "more than 38 digits"),
+        (f"x IN (0.{'0' * 38}1, 0.{'0' * 38}2)", "more than 38 digits"),
         ("x", "an INT is not a condition"),
         ("'true'", "a STRING is not a condition"),
         ("x = TRUE", "INT does not compare with BOOLEAN"),
