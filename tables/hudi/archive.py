@@ -1,8 +1,7 @@
 """Archived instants: in Avro blocks (table version 6), or in Parquet files of a manifest (8 and 9).
 
-The archive of a timeline of table version 6: blocks of Avro records, each with one state of an instant. A
-block is `#HUDI#`, its size, a version, a type, headers, the content with its size, footers, and the size
-again; all numbers are big-endian. Source: Hudi technical specification, Log format; HoodieArchivedMetaEntry.
+The archive of a timeline of table version 6: files in the format of log files, whose records each have one
+state of an instant. Source: Hudi technical specification, Log format; HoodieArchivedMetaEntry.
 
 The history of a timeline of table version 8 or 9: runs of instants in Parquet files that a manifest names.
 `_version_` holds the number of the manifest, and the manifest names the files. Writers merge files and write
@@ -14,22 +13,20 @@ from __future__ import annotations
 
 import io
 import re
-import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
-from tailbit.base.errors import CommitGapError, MalformedLogError, UnsafePathError
+from tailbit.base.errors import CommitGapError, LogBlockError, MalformedLogError, UnsafePathError
 from tailbit.tables.hudi.instants import Instant, damage_of_avro
+from tailbit.tables.hudi.log_files.blocks import BlockType, Header, blocks_in
+from tailbit.tables.hudi.log_files.records import records_in
 from tailbit.tables.parquet.file import open_parquet
 from tailbit.tables.storage import Storage
 
 _FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9-]+)?")
-_MAGIC = b"#HUDI#"
-_RECORDS, _SCHEMA = 3, 2
-"""The type number of a block of Avro records, and the number of the header that holds their schema."""
 
 
 def list_archive(storage: Storage, folder: str) -> list[Instant]:
@@ -42,7 +39,7 @@ def list_archive(storage: Storage, folder: str) -> list[Instant]:
     instants: dict[tuple[str, str], Instant] = {}
     for _, name in sorted(numbered):
         file = f"{folder}/{name}"
-        for row, record in enumerate(_records(storage.read(file), file)):
+        for row, record in enumerate(_records(storage, file)):
             if record.get("actionState") != "COMPLETED":
                 continue
             requested, action = record.get("commitTime"), record.get("actionType")
@@ -55,56 +52,30 @@ def list_archive(storage: Storage, folder: str) -> list[Instant]:
 
 def read_archived_record(storage: Storage, instant: Instant) -> dict[str, Any] | None:
     """Return the metadata of an archived instant, by field name; None if its record has no metadata."""
-    records = _records(storage.read(instant.file), instant.file)
+    records = _records(storage, instant.file)
     record = next((record for row, record in enumerate(records) if row == instant.row), {})
     if (record.get("commitTime"), record.get("actionType")) != instant.key:
         raise MalformedLogError(file=instant.file, reason=f"it has no metadata of {instant.requested}")
     return next((value for value in record.values() if isinstance(value, dict)), None)
 
 
-def _records(data: bytes, file: str) -> Iterator[dict[str, Any]]:
+def _records(storage: Storage, file: str) -> Iterator[dict[str, Any]]:
     """Yield the records of all blocks of a file."""
-    try:
-        offset = 0
-        while offset < len(data):
-            if data[offset : offset + len(_MAGIC)] != _MAGIC:
-                raise ValueError(f"no block begins at offset {offset}")
-            start = offset + len(_MAGIC) + 8
-            (size,) = struct.unpack_from(">q", data, start - 8)
-            offset = start + size
-            if size < 8 or offset > len(data):
-                raise ValueError(f"a block of {size} bytes goes beyond the end")
-            if struct.unpack_from(">q", data, offset - 8)[0] != size + len(_MAGIC):
-                raise ValueError("the sizes at both ends of a block differ")
-            yield from _records_of(data[start:offset])
-    except damage_of_avro() as wrong:
-        raise MalformedLogError(file=file, reason=f"it is no archive: {wrong}") from wrong
-
-
-def _records_of(block: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the records of a block."""
     import fastavro
 
-    _, kind, count = struct.unpack_from(">iii", block)
-    if kind != _RECORDS:
-        raise ValueError(f"a block has the type {kind}")
-    headers, position = {}, 12
-    for _ in range(count):
-        key, size = struct.unpack_from(">ii", block, position)
-        headers[key] = block[position + 8 : position + 8 + size]
-        position += 8 + size
-    schema = fastavro.parse_schema(orjson.loads(headers[_SCHEMA]))
-    _, records = struct.unpack_from(">ii", block, position + 8)
-    position += 16
-    for _ in range(records):
-        (size,) = struct.unpack_from(">i", block, position)
-        record = fastavro.schemaless_reader(
-            io.BytesIO(block[position + 4 : position + 4 + size]), schema, None
-        )
-        if not isinstance(record, dict):
-            raise ValueError("a record is no entry of an archive")
-        yield record
-        position += 4 + size
+    data = storage.read(file)
+    try:
+        for block in blocks_in(storage, file, data):
+            if block.type is not BlockType.AVRO:
+                raise ValueError(block.damage or f"a block has the type {block.type.name}")
+            schema = fastavro.parse_schema(orjson.loads(block.places[Header.SCHEMA].of(data)))
+            for record in records_in(block.content.of(data)):
+                entry = fastavro.schemaless_reader(io.BytesIO(record), schema, None)
+                if not isinstance(entry, dict):
+                    raise ValueError("a record is no entry of an archive")
+                yield entry
+    except (LogBlockError, *damage_of_avro()) as wrong:
+        raise MalformedLogError(file=file, reason=f"it is no archive: {wrong}") from wrong
 
 
 _SMALL = 16 << 20

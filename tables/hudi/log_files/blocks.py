@@ -72,6 +72,10 @@ class Span:
     offset: int
     length: int
 
+    def of(self, data: bytes) -> bytes:
+        """Return the range of the bytes of the whole file."""
+        return data[self.offset : self.offset + self.length]
+
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
@@ -143,6 +147,11 @@ def list_blocks(storage: Storage, path: str) -> tuple[LogBlock, ...]:
         return blocks, 1 + len(blocks)
 
     return _BLOCKS.get((storage, name, stat), load)
+
+
+def blocks_in(storage: Storage, path: str, data: bytes) -> Iterator[LogBlock]:
+    """Yield the blocks of a file that was read whole."""
+    return _blocks(_Bytes(storage, path, len(data), path, 0, data))
 
 
 def look_ahead(storage: Storage, paths: Sequence[str]) -> None:

@@ -169,7 +169,7 @@ def _pieces(content: bytes) -> Iterator[list[memoryview]]:
     """Yield the records of an Avro block, some megabytes at a time; one empty list if it has none."""
     piece: list[memoryview] = []
     size = 0
-    for record in _records(content):
+    for record in records_in(content):
         piece.append(record)
         size += len(record)
         if size >= _PIECE:
@@ -179,7 +179,7 @@ def _pieces(content: bytes) -> Iterator[list[memoryview]]:
         yield piece
 
 
-def _records(content: bytes) -> Iterator[memoryview]:
+def records_in(content: bytes) -> Iterator[memoryview]:
     """Yield the bytes of each record of a block of Avro."""
     version, count = _TWO.unpack_from(content)
     view = memoryview(content)
