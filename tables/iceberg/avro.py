@@ -92,11 +92,7 @@ def read_avro(data: bytes) -> pa.StructArray | None:
 
     try:
         table = pl.read_avro(io.BytesIO(data)).to_arrow(compat_level=pl.CompatLevel.oldest())
-    except pl.exceptions.PolarsError:
-        return None
-    except BaseException as panic:
-        if type(panic).__name__ != "PanicException":
-            raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
     return pa.StructArray.from_arrays([in_one(column) for column in table.columns], fields=list(table.schema))
 

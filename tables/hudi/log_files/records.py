@@ -62,12 +62,8 @@ def decode_plain(records: list[memoryview], root: Any) -> pa.Table:
     file = b"".join([b"Obj\x01", *header, _SYNC, *block])
     try:
         return pl.read_avro(io.BytesIO(file)).to_arrow(compat_level=pl.CompatLevel.oldest())
-    except pl.exceptions.PolarsError as wrong:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as wrong:
         raise ValueError(str(wrong)) from wrong
-    except BaseException as panic:
-        if type(panic).__name__ != "PanicException":
-            raise
-        raise ValueError("polars cannot decode the records") from panic
 
 
 def numbered(type_: Any) -> Any:
