@@ -67,22 +67,15 @@ class Running:
         with self._lock:
             return list(self._jobs.items())
 
-    def end(self, run: str) -> None:
+    def end(self, run: str, is_lost: bool = False) -> None:
         """Close a job that has ended, or wait until another caller has closed it.
 
-        The reason of its end is kept.
+        The reason of its end is kept, unless Spark is gone, `is_lost`: then nobody can know it any more.
         """
         with self._lock:
             job = self._jobs.get(run)
         if job is not None:
-            self._close(run, job, job.failure())
-
-    def give_up(self, run: str) -> None:
-        """Close a job whose Spark is gone: the reason for the end of its query can no longer be known."""
-        with self._lock:
-            job = self._jobs.get(run)
-        if job is not None:
-            self._close(run, job, None)
+            self._close(run, job, None if is_lost else job.failure())
 
     def _close(self, run: str, job: Job, failure: TailbitError | None) -> None:
         with self._lock:
@@ -298,7 +291,7 @@ def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
         job.stream.at_work.stop(60.0)
         _RUNNING.end(run_id)
     except (OSError, Py4JError, PySparkException):
-        _RUNNING.give_up(run_id)
+        _RUNNING.end(run_id, is_lost=True)
 
 
 def failure_of(query: StreamingQuery) -> TailbitError | None:

@@ -62,7 +62,7 @@ def test_a_job_that_ended_twice_is_closed_once() -> None:
     job = Ended(None, lambda: running.end("1"))
     running.add("1", job)
     running.end("1")
-    running.give_up("1")
+    running.end("1", is_lost=True)
     assert (job.closed, running.failure_of("1")) == (1, None)
 
 
