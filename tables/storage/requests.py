@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from types import TracebackType
@@ -64,6 +64,9 @@ T = TypeVar("T")
 MOST = 64
 """Most pieces of work that wait for a store at the same time, however calls are nested."""
 
+_IDLE_S = 0.2
+"""Seconds that a thread waits for its next piece before it ends."""
+
 
 def at_once(storage: Storage, work: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Yield the results of pieces of work that read a store, in their order.
@@ -78,25 +81,11 @@ def at_once(storage: Storage, work: Iterable[Callable[[], T]]) -> Iterator[T]:
             yield piece()
         return
     pieces = iter(work)
-    first = next(pieces, None)
-    if first is None:
+    begun = list(islice(pieces, 2))
+    if len(begun) < 2:
+        yield from (piece() for piece in begun)
         return
-    second = next(pieces, None)
-    if second is None:
-        yield first()
-        return
-    waiting = deque[_Piece[T]]()
-    with _THREADS:
-        try:
-            waiting.extend(map(_THREADS.started, (first, second)))
-            waiting.extend(map(_THREADS.started, islice(pieces, MOST - 2)))
-            while waiting:
-                result = waiting.popleft().result()
-                waiting.extend(map(_THREADS.started, islice(pieces, 1)))
-                yield result
-        finally:
-            for begun in waiting:
-                begun.cancel()
+    yield from _THREADS.results(chain(begun, pieces), MOST - 1)
 
 
 class _Piece(Generic[T]):
@@ -135,10 +124,16 @@ class _Piece(Generic[T]):
             self._done.acquire()
 
 
-class _Threads:
-    """The threads of all calls in progress; they end with the last call, so none keeps the process alive."""
+class Threads:
+    """At most `most` threads of all calls in progress, which run pieces of work in their order.
 
-    def __init__(self) -> None:
+    They end with the last call, and so that a call which is abandoned keeps no process alive, also if no
+    piece arrives for `_IDLE_S`. `is_daemon`: whether the process may end while they run a piece. An executor
+    of the standard library would cost a first question the import of `logging`.
+    """
+
+    def __init__(self, most: int, is_daemon: bool) -> None:
+        self._most, self._is_daemon = most, is_daemon
         self._lock = Lock()
         self._calls = self._threads = 0
         self._queue: SimpleQueue[_Piece[Any] | None] = SimpleQueue()
@@ -159,22 +154,47 @@ class _Threads:
                 self._queue.put(None)
             self._threads, self._queue = 0, SimpleQueue()
 
-    def started(self, work: Callable[[], T]) -> _Piece[T]:
+    def results(self, work: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
+        """Yield the results of pieces of work in their order; `ahead`: how many run ahead of the caller."""
+        waiting = deque[_Piece[T]]()
+        with self:
+            try:
+                for piece in work:
+                    waiting.append(self._started(piece))
+                    if len(waiting) > ahead:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for begun in waiting:
+                    begun.cancel()
+
+    def _started(self, work: Callable[[], T]) -> _Piece[T]:
         """Return a piece of work that a thread runs as soon as one is free."""
         piece = _Piece(work)
         with self._lock:
             self._queue.put(piece)
-            starts = self._threads < MOST
+            starts = self._threads < self._most
             self._threads += starts
             queue = self._queue
         if starts:
-            Thread(target=_run, args=(queue,), daemon=True).start()
+            Thread(target=self._run, args=(queue,), daemon=self._is_daemon).start()
         return piece
 
+    def _run(self, queue: SimpleQueue[_Piece[Any] | None]) -> None:
+        while True:
+            with suppress(Empty):
+                piece = queue.get(timeout=_IDLE_S)
+                if piece is None:
+                    return
+                piece.run()
+                continue
+            with self._lock:
+                if queue is not self._queue:
+                    return
+                if queue.empty():
+                    self._threads -= 1
+                    return
 
-def _run(queue: SimpleQueue[_Piece[Any] | None]) -> None:
-    while (piece := queue.get()) is not None:
-        piece.run()
 
-
-_THREADS = _Threads()
+_THREADS = Threads(MOST, is_daemon=True)
