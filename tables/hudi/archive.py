@@ -74,7 +74,7 @@ def _records(storage: Storage, file: str) -> Iterator[dict[str, Any]]:
                 if not isinstance(entry, dict):
                     raise ValueError("a record is no entry of an archive")
                 yield entry
-    except (LogBlockError, *damage_of_avro()) as wrong:
+    except (*damage_of_avro(), LogBlockError) as wrong:
         raise MalformedLogError(file=file, reason=f"it is no archive: {wrong}") from wrong
 
 
