@@ -14,8 +14,8 @@ from tailbit.base.errors import (
     UsageError,
 )
 from tailbit.base.wording import did_you_mean
-from tailbit.tables.delta.format import LOG as DELTA_LOG
 from tailbit.tables.delta.table import DeltaTable
+from tailbit.tables.delta.words import LOG as DELTA_LOG
 from tailbit.tables.formats import FORMATS, NAMES
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage import NO_OPTIONS, LocalStorage, Storage, StorageOptions, open_storage

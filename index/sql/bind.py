@@ -239,9 +239,9 @@ def with_definition(column: Column, definitions: Iterable[Definition], schema: S
     if not isinstance(column, indexed_term.IndexedTerm):
         return column
     alone = [d for d in definitions if len(d.terms) == 1 and not d.is_of_column]
-    held = terms.indexed_columns_of(alone, schema)
+    terms_of_index = terms.indexed_columns_of(alone, schema)
     matching = rising.term_of(
-        column.expression, [term for term in held if isinstance(term, indexed_term.IndexedTerm)]
+        column.expression, [term for term in terms_of_index if isinstance(term, indexed_term.IndexedTerm)]
     )
     if matching is None:
         return column

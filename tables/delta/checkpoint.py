@@ -21,10 +21,10 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, nested_array, no_rows, numpy_of
 from tailbit.tables.delta.actions import Metadata, parse_actions
 from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles
-from tailbit.tables.delta.format import LOG
 from tailbit.tables.delta.log import LogCheckpoint
 from tailbit.tables.delta.paths import decode_path, file_paths
 from tailbit.tables.delta.protocol import Protocol
+from tailbit.tables.delta.words import LOG
 from tailbit.tables.model import UNKNOWN_SIZE
 from tailbit.tables.parquet.file import ParquetFile, ParquetNode, open_parquet, parquet_tree, read_leaves
 from tailbit.tables.snapshot import LateStats

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
+from tailbit.tables.delta.words import WORDS
 from tailbit.tables.storage import Storage
-from tailbit.tables.table import Format, FormatWords, Table
-
-LOG = "_delta_log"
-
-WORDS = FormatWords(
-    kind="Delta table",
-    log=LOG,
-    cleaner="VACUUM",
-    remedies={
-        "DataFileError": (
-            "Restore the file, or take it out of the table (FSCK REPAIR TABLE, or RESTORE to before it)."
-        ),
-        "LegacyCalendarError": (
-            "Rewrite the file with a current Spark (REORG TABLE ... APPLY (PURGE)), or leave the column out."
-        ),
-    },
-)
+from tailbit.tables.table import Format, Table
 
 
 class _Delta(Format):

@@ -32,8 +32,8 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError, MalformedLogError, NotATableError
 from tailbit.tables.cache import Cache
 from tailbit.tables.delta.actions import Actions, parse_actions
-from tailbit.tables.delta.format import LOG
 from tailbit.tables.delta.protocol import check_configuration, check_protocol
+from tailbit.tables.delta.words import LOG
 from tailbit.tables.model import Version
 from tailbit.tables.storage import WHOLE, Entry, Stat, Storage, at_once
 

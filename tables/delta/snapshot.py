@@ -22,10 +22,10 @@ from tailbit.base.lazy import lazy
 from tailbit.tables.arrow import no_rows
 from tailbit.tables.delta.actions import Actions, LogicalFile, Metadata, logical_file
 from tailbit.tables.delta.files import STORED, DeltaFiles, Outcomes, reconcile
-from tailbit.tables.delta.format import LOG
 from tailbit.tables.delta.log import DeltaLog, LogCheckpoint, commit_name
 from tailbit.tables.delta.protocol import MAX_WRITER_VERSION, Protocol, check_configuration, check_protocol
 from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.delta.words import LOG
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot

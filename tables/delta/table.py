@@ -24,7 +24,6 @@ from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.delta.actions import Actions, LogicalFile, Metadata
-from tailbit.tables.delta.format import WORDS
 from tailbit.tables.delta.log import DeltaLog, Listing, commit_name, longs
 from tailbit.tables.delta.snapshot import (
     DeltaSnapshot,
@@ -33,6 +32,7 @@ from tailbit.tables.delta.snapshot import (
     extend_snapshot,
     not_found,
 )
+from tailbit.tables.delta.words import WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, SliceChange, Version
 from tailbit.tables.storage import Stat
 from tailbit.tables.table import SharedTable, settled

@@ -63,6 +63,7 @@ def _records(storage: Storage, file: str) -> Iterator[dict[str, Any]]:
     """Yield the records of all blocks of a file."""
     import fastavro
 
+    damages: tuple[type[Exception], ...] = (*damage_of_avro(), LogBlockError)
     data = storage.read(file)
     try:
         for block in blocks_in(storage, file, data):
@@ -74,7 +75,7 @@ def _records(storage: Storage, file: str) -> Iterator[dict[str, Any]]:
                 if not isinstance(entry, dict):
                     raise ValueError("a record is no entry of an archive")
                 yield entry
-    except (*damage_of_avro(), LogBlockError) as wrong:
+    except damages as wrong:
         raise MalformedLogError(file=file, reason=f"it is no archive: {wrong}") from wrong
 
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError, UnsafePathError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
-from tailbit.tables.hudi.format import LOG
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, base_file, log_file
 from tailbit.tables.hudi.instants import Instant
 from tailbit.tables.hudi.log_files.slices import FIELDS, MergedRows
 from tailbit.tables.hudi.timeline import Timeline
 from tailbit.tables.hudi.versions import WRITES
+from tailbit.tables.hudi.words import LOG
 from tailbit.tables.model import UNKNOWN_SIZE, FileSlice
 from tailbit.tables.snapshot import FileList, stored_columns, stored_schema
 from tailbit.tables.storage import Storage

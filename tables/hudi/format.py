@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
+from tailbit.tables.hudi.words import WORDS
 from tailbit.tables.storage import Storage
-from tailbit.tables.table import Format, FormatWords, Table
-
-LOG = ".hoodie"
-
-WORDS = FormatWords(
-    kind="Hudi table",
-    log=LOG,
-    sql_name="hudi",
-    cleaner="the cleaner",
-    remedies={
-        "DataFileError": "Restore the file from a backup, or restore the table to a savepoint before it.",
-        "LogBlockError": "Restore the file from a backup, or restore the table to a savepoint before it.",
-        "MalformedLogError": "Restore the file from a backup, or restore the table to a savepoint before it.",
-    },
-)
+from tailbit.tables.table import Format, Table
 
 
 class _Hudi(Format):

@@ -16,12 +16,13 @@ from typing import Any
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError
 from tailbit.tables.hudi.files import Commit, HudiFiles, ListedFiles, newest_of_groups, read_commit
+from tailbit.tables.hudi.gate import check_folders, check_partition_columns, partition_columns
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile
 from tailbit.tables.hudi.instants import Instant
 from tailbit.tables.hudi.log_files.blocks import look_ahead
 from tailbit.tables.hudi.log_files.plan import merge_rule, slice_name
 from tailbit.tables.hudi.log_files.slices import GroupReader
-from tailbit.tables.hudi.properties import FILE, check_folders, check_partition_columns, partition_columns
+from tailbit.tables.hudi.properties import FILE
 from tailbit.tables.hudi.schema import parse_schema, reading_mark, with_null_folders
 from tailbit.tables.hudi.timeline import Timeline
 from tailbit.tables.hudi.versions import WRITES, Versions

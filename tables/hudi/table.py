@@ -22,10 +22,10 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import Folds
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, list_files
-from tailbit.tables.hudi.format import LOG, WORDS
+from tailbit.tables.hudi.gate import check_readable
 from tailbit.tables.hudi.groups import group_named, log_file, requested_of
 from tailbit.tables.hudi.instants import DELETIONS
-from tailbit.tables.hudi.properties import NEWEST, check_readable
+from tailbit.tables.hudi.properties import NEWEST
 from tailbit.tables.hudi.retention import (
     digest_of,
     earliest_readable,
@@ -37,6 +37,7 @@ from tailbit.tables.hudi.retention import (
 from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot
 from tailbit.tables.hudi.timeline import Timeline, TimelineReader
 from tailbit.tables.hudi.versions import Versions
+from tailbit.tables.hudi.words import LOG, WORDS
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import NO_PARTITION, GroupOfFile, SharedTable, settled

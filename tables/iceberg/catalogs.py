@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from tailbit.base.errors import CatalogError, NotATableError, RequirementError, TailbitError, UsageError
 from tailbit.base.wording import did_you_mean
-from tailbit.tables.iceberg.format import CATALOG, LOG, WORDS
+from tailbit.tables.iceberg.words import CATALOG, LOG, WORDS
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.storage.locations import credentials_in
 from tailbit.tables.storage.requests import SEEN

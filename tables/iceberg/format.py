@@ -6,28 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tailbit.base.errors import RequirementError
+from tailbit.tables.iceberg.words import CATALOG, WORDS
 from tailbit.tables.storage import Storage, StorageOptions
 from tailbit.tables.storage.store import LENDERS, METADATA_FILE, TABLE_FORMAT
-from tailbit.tables.table import Format, FormatWords, Table
-
-LOG = "metadata"
-CATALOG = "iceberg://"
-"""Begins the URI of a table of a catalog: `iceberg://catalog/namespace.table`."""
-
-_ROLL_BACK = "Restore the file from a backup, or go back to a snapshot before it (CALL rollback_to_snapshot)."
-
-WORDS = FormatWords(
-    kind="Iceberg table",
-    log=LOG,
-    mark=f"{LOG}/version-hint.text",
-    sql_name="iceberg",
-    cleaner="expire_snapshots",
-    remedies={
-        "DataFileError": _ROLL_BACK,
-        "HiddenRowsError": _ROLL_BACK,
-        "MalformedLogError": _ROLL_BACK,
-    },
-)
+from tailbit.tables.table import Format, Table
 
 _CATALOGS_OF_SPARK = "org.apache.iceberg."
 _FEWEST_NAMES = 3  # of a table of a catalog: the catalog, a namespace, the table

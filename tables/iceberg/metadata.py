@@ -29,7 +29,7 @@ import orjson
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError, NotATableError, UnsupportedFeatureError
 from tailbit.base.once import once
-from tailbit.tables.iceberg.format import CATALOG, LOG, WORDS
+from tailbit.tables.iceberg.words import CATALOG, LOG, WORDS
 from tailbit.tables.model import Version
 from tailbit.tables.storage import SMALL, Stat, Storage, open_storage
 

@@ -14,7 +14,6 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
-from tailbit.tables.iceberg.format import CATALOG, WORDS
 from tailbit.tables.iceberg.metadata import EMPTY, Pointer, Versions
 from tailbit.tables.iceberg.snapshot import (
     IcebergSnapshot,
@@ -23,6 +22,7 @@ from tailbit.tables.iceberg.snapshot import (
     commit_info,
     paths_in,
 )
+from tailbit.tables.iceberg.words import CATALOG, WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import forget

@@ -38,10 +38,10 @@ from tailbit.tables import open_table
 from tailbit.tables.delta.actions import parse_actions
 from tailbit.tables.delta.checkpoint import CheckpointState, read_checkpoint
 from tailbit.tables.delta.deletion_vectors import DeletionVector
-from tailbit.tables.delta.format import LOG
 from tailbit.tables.delta.log import LogCheckpoint
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import DeltaStatistics
+from tailbit.tables.delta.words import LOG
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
 from tailbit.tables.partition_values import partition_array

@@ -10,7 +10,7 @@ from pathlib import Path
 from support.waiting import HANG_S
 from tailbit.index.keys import KEY_TYPES
 from tailbit.tables.delta.protocol import READ_ELSEWHERE, READABLE
-from tailbit.tables.hudi.properties import READ
+from tailbit.tables.hudi.gate import READ
 
 UNTRIED = {"geospatial", "variantShredding", "redirectReaderWriter", "redirectWriterOnly", "catalogOwned"}
 """Spark here writes no table with the first two; the others stand on the page under their common name."""

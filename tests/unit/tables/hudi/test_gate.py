@@ -15,7 +15,8 @@ from support.hudi import packed_names, unpack
 from support.hudi_builder import META, HudiBuilder
 from support.hudi_timeline import HudiTimeline
 from tailbit.errors import UnsupportedFeatureError
-from tailbit.tables.hudi.properties import check_readable, read_properties
+from tailbit.tables.hudi.gate import check_readable
+from tailbit.tables.hudi.properties import read_properties
 from tailbit.tables.storage import open_storage
 
 
