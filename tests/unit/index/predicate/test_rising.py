@@ -171,11 +171,11 @@ def test_the_rows_are_those_that_it_is_computed_for(monkeypatch: pytest.MonkeyPa
     texts = [(t, rng.choice(ZONES)) for t in conditions(rng, 1000)]
     asked = [question for question in texts if is_read(*question)]
     quick = [bind(text, SCHEMA, zone) for text, zone in asked]
-    binding._cached.cache_clear()
+    binding._without_present.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(reading.rising, "node_of", lambda found: Computed(found, "computed"))
         computed = [bind(text, SCHEMA, zone) for text, zone in asked]
-    binding._cached.cache_clear()
+    binding._without_present.cache_clear()
     for question, one, other in zip(asked, quick, computed, strict=True):
         for mine, theirs in ((one, other), (negate(one), negate(other)), (is_null(one), is_null(other))):
             assert same_rows(mine, theirs), question
