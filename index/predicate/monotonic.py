@@ -301,7 +301,7 @@ def _step(call: Call, turned: bool = False) -> tuple[bool, Expression]:
 def _arithmetic(call: Call) -> tuple[bool, Expression]:
     """Return whether exact arithmetic with a constant reverses the order, and the operand that varies."""
     if call.type.name == "double":
-        return _step_of_doubles(call)
+        return False, argument(call)
     lhs, rhs = call.args
     swapped = isinstance(lhs, Literal)
     operand, constant = (rhs, lhs) if swapped else (lhs, rhs)
@@ -312,10 +312,6 @@ def _arithmetic(call: Call) -> tuple[bool, Expression]:
     if constant.value == 0 or (call.name != "*" and swapped):
         raise NotRising
     return constant.value < 0, operand
-
-
-def _step_of_doubles(call: Call) -> tuple[bool, Expression]:
-    return False, argument(call)
 
 
 def _cast_in_order(call: Call) -> tuple[bool, Expression]:
