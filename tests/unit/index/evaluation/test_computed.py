@@ -112,12 +112,6 @@ def test_an_answer_is_the_same_whether_or_not_an_index_serves_it(path: str, tmp_
         assert numbers(ask(plain, predicate)) == numbers(ask(path, predicate)), predicate
 
 
-def test_a_condition_on_one_column_is_counted_from_its_postings_alone(path: str) -> None:
-    answer = ask(path, "number % 7 = 0")
-    assert (answer.count(), answer.files_scanned) == (2, 0)
-    assert "bounds" not in vars(answer._selection)
-
-
 def test_explain_names_a_computed_condition(path: str) -> None:
     account = ask(path, "upper(text) = 'SEA'").explain()
     assert account["predicate"] == "upper(text) = 'SEA'"

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from pyroaring import BitMap
 
 import tailbit
@@ -19,7 +19,6 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation import evaluate as evaluating
 from tailbit.index.evaluation import side_by_side
 from tailbit.index.evaluation.access import (
-    SpaceQuestion,
     count_by_cardinalities,
     count_by_keys,
     count_of_nulls,
@@ -184,24 +183,6 @@ COUNTED = (
     "b < 40 AND c <> 1",
     "b IN (1, 2) AND a IN (3, 4) AND c IS NULL",
 )
-
-
-def test_counting_key_by_key_equals_counting_the_bounds(table_path: str) -> None:
-    numbers = list(range(4000))
-    columns = {"a": [n % 7 for n in numbers], "b": [n % 50 for n in numbers]}
-    rows = pa.table(columns | {"c": [None if n % 9 == 0 else n % 3 for n in numbers]})
-    write_deltalake(table_path, rows.take(list(range(2500))))
-    write_deltalake(table_path, rows.take(list(range(2500, 4000))), mode="append")
-    DeltaTable(table_path).delete("b = 17")
-    index_of(table_path, ["a", "b", "c"])
-    opened = tailbit.open(table_path)
-    for text in COUNTED:
-        answer = opened.where(text)
-        assert all(
-            count_true(SpaceQuestion(answer._selection.node, space)) is not None
-            for space in answer._selection.coverage.spaces
-        )
-        assert answer.count() == sum(len(bounds.sure) for _, bounds in opened.where(text)._selection.bounds)
 
 
 def test_every_count_without_bounds_is_the_number_of_rows_of_the_bounds(table_path: str) -> None:

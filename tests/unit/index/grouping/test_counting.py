@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.function_cells import rows
-from support.tables import DAMAGES, LONG, index_files, index_of, with_vectors
+from support.tables import LONG, index_of
 from tailbit.errors import ColumnTypeError, UnknownColumnError
 from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.grouping import counting
@@ -30,8 +29,6 @@ from tailbit.index.postings import codes
 from tailbit.index.postings.segment import POSTINGS
 from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.tables.model import Column, DataType
-
-WAYS = [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA]
 
 
 def counted(path: str, where: str | None, column: str, way: CountingWay | None = None) -> Groups:
@@ -99,16 +96,6 @@ def test_a_column_that_the_condition_leaves_one_value_is_not_looked_at(many_valu
     rows = tailbit.open(many_values).where(where).count()
     assert [step.method for step in found.steps] == [CountingWay.RECORDED]
     assert as_facets(found) == ({77: rows} if rows else {})
-
-
-@pytest.mark.parametrize("harm", DAMAGES)
-def test_codes_of_a_damaged_segment_are_read_from_the_data_instead(tmp_path: Path, harm: object) -> None:
-    path = str(tmp_path / "t")
-    with_vectors(path)
-    for file in index_files(path, "bitmap_index"):
-        harm(file)  # type: ignore[operator]
-    for way in WAYS:
-        assert as_facets(counted(path, "k < 100", "v", way)) == {"v0": 6, "v1": 6, "v2": 6}
 
 
 DAY, NOON = datetime.date(2024, 2, 29), datetime.datetime(1969, 12, 31, 12, 0, 0, 1)  # noqa: DTZ001
@@ -234,23 +221,6 @@ def test_a_column_that_is_served_is_not_read(path: str) -> None:
     answer = tailbit.open(path).where("row < 9")
     assert is_counted(answer._selection.coverage.spaces, answer._selection.schema.resolve("row"))
     assert (answer.min("row"), answer.max("row"), answer.sum("row")) == (0, 8, 36)
-
-
-def test_sums_of_many_batches_are_exact(tmp_path: Path) -> None:
-    most = Decimal("99999999999999999999999999.99")
-    table = pa.table(
-        {
-            "l": pa.array([2**62, -(2**62), 7] * 1000, pa.int64()),
-            "p": pa.array([most, -most, None] * 1000, pa.decimal128(28, 2)),
-            "d": pa.array([1e300, -1e300, 0.1] * 1000),
-        }
-    )
-    path = str(tmp_path / "t")
-    for _ in range(3):
-        write_deltalake(path, table, mode="append")
-    answer = tailbit.open(path).where()
-    assert (answer.sum("l"), answer.sum("p")) == (21_000, Decimal("0.00"))
-    assert answer.sum("d") == pytest.approx(300)
 
 
 def test_sums_of_texts_and_of_unknown_columns_are_refused(path: str) -> None:

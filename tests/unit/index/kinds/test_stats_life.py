@@ -16,7 +16,6 @@ from support.tables import flipped_pages, gone, index_files, rewrite
 from tailbit.cli.main import cli
 from tailbit.index.kinds.column_stats import COLUMN_STATS
 from tailbit.index.maintenance.alter import alter
-from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.model import Definition
 from tailbit.index.store.table import MetadataTable
 
@@ -77,15 +76,6 @@ def test_files_that_are_indexed_already_get_statistics_from_their_footers_alone(
     assert life.sound()
 
 
-def test_each_batch_writes_the_statistics_of_its_files(life: Life) -> None:
-    for number in range(3, 6):
-        life.append(number)
-        life.drain()
-    assert life.known() == life.footers()
-    assert len(life.footers()) == 6
-    assert life.sound()
-
-
 def test_statistics_of_all_columns_need_no_names(tmp_path: Path) -> None:
     life = Life(tmp_path, definition())
     stats = life.table.state.reader(COLUMN_STATS)
@@ -129,21 +119,6 @@ def test_verify_finds_wrong_or_missing_statistics_and_repair_builds_them_again(l
     assert repaired.exit_code == 0, repaired.output
     life.drain()
     assert life.known() == life.footers()
-    assert life.sound()
-
-
-def test_merges_keep_the_statistics_of_files_and_drop_those_of_files_that_are_gone(life: Life) -> None:
-    for number in range(3, 12):
-        life.append(number)
-        life.drain()
-    for number in range(6):
-        life.builder.commit([life.builder.remove(f"f{number}.parquet")])
-    life.drain()
-    for _ in range(3):
-        merge_all(life.table, life.builder.version)
-    assert len(life.footers()) == 6
-    assert life.footers() <= life.known()
-    assert len(life.table.state.files_of(COLUMN_STATS)) < 4
     assert life.sound()
 
 

@@ -54,14 +54,6 @@ def many(count: int, each: int = 1) -> dict[Key, Iterable[int]]:
     return {number(at): range(at, at + each) for at in range(count)}
 
 
-def test_a_key_or_column_that_is_not_there_has_no_posting(storage: Storage) -> None:
-    found = segment(storage, postings("a", {b"b": [0], b"d": [1]}))
-    assert [found.lookup("a", key) for key in (b"a", b"c", b"e", b"", None)] == [None] * 5
-    assert found.lookup("z", b"b") is None
-    assert found.select("z", [EVERYTHING]) == ([], [])
-    assert len(found.keys("z")[0]) == 0
-
-
 def test_a_range_holds_what_its_ends_say_and_never_null(storage: Storage) -> None:
     found = segment(storage, postings("a", {None: [9], b"a": [0], b"b": [1], b"c": [2]}))
     ranges = {
@@ -75,15 +67,6 @@ def test_a_range_holds_what_its_ends_say_and_never_null(storage: Storage) -> Non
         (b"c", True, b"a", True): [],
     }
     assert {r: found.select("a", [r])[0] for r in ranges} == ranges
-
-
-def test_ranges_are_answered_in_the_order_asked(storage: Storage) -> None:
-    found = segment(storage, postings("a", many(100)))
-    keys, bitmaps = found.select(
-        "a", [(number(7), True, number(8), True), (number(2), True, number(2), True)]
-    )
-    assert keys == [number(7), number(8), number(2)]
-    assert bitmaps == [BitMap([7]), BitMap([8]), BitMap([2])]
 
 
 def test_a_row_group_is_of_one_column_and_bounded(storage: Storage) -> None:
@@ -107,13 +90,6 @@ def test_a_bitmap_larger_than_a_row_group_has_one_of_its_own(storage: Storage) -
     assert found.lookup("a", b"y") == BitMap([2])
 
 
-def test_parts_of_a_column_share_row_groups(storage: Storage) -> None:
-    parts = [postings("a", {number(at): [at]}) for at in range(300)]
-    found = segment(storage, *parts, postings("b", {b"x": [0]}))
-    assert pq.read_metadata(storage.local_path(found.path)).num_row_groups == 2
-    assert found.select("a", [EVERYTHING])[1] == [BitMap([at]) for at in range(300)]
-
-
 def test_a_range_reads_only_the_row_groups_that_overlap(storage: Storage) -> None:
     path = segment(storage, postings("a", many(5 * GROUP_ROWS)), rows=5 * GROUP_ROWS).path
     one, all_of_it = Segment(storage, path), Segment(storage, path)
@@ -133,50 +109,10 @@ def test_what_was_read_is_not_read_again(storage: Storage) -> None:
     assert found.bytes_read == read
 
 
-def test_keys_and_cardinalities_come_without_bitmaps(storage: Storage) -> None:
-    found = segment(storage, postings("a", {None: [1], b"x": range(10), b"y": range(20, 25)}))
-    keys, cardinality = found.keys("a")
-    assert keys.to_pylist() == [None, b"x", b"y"]
-    assert cardinality.tolist() == [1, 10, 5]
-
-
-def test_all_postings_come_a_row_group_at_a_time(storage: Storage) -> None:
-    found = segment(storage, postings("a", {None: [9], **many(GROUP_ROWS)}))
-    sizes = [(len(keys), len(bitmaps)) for keys, bitmaps in found.postings("a")]
-    assert sizes == [(GROUP_ROWS, GROUP_ROWS), (1, 1)]
-
-
-def test_postings_may_come_chunked_and_with_plain_numbers(storage: Storage) -> None:
-    part = postings("a", {b"x": [1], b"y": [2]})
-    chunked = Postings(
-        "a",
-        "string",
-        pa.chunked_array([part.keys]),
-        [1, 1],
-        pa.chunked_array([part.bitmaps]),  # type: ignore[arg-type]
-    )
-    assert segment(storage, chunked).lookup("a", b"y") == BitMap([2])
-
-
 def test_a_position_beyond_the_row_space_is_damage(storage: Storage) -> None:
     found = unchecked(storage, postings("a", {b"x": [10]}), rows=10)
     with pytest.raises(CorruptIndexError, match="beyond"):
         found.lookup("a", b"x")
-
-
-def test_a_bitmap_of_another_cardinality_is_damage(storage: Storage) -> None:
-    part = postings("a", {b"x": [1, 2]})
-    wrong = Postings("a", "string", part.keys, part.cardinality + 1, part.bitmaps)
-    with pytest.raises(CorruptIndexError, match="recorded"):
-        unchecked(storage, wrong).lookup("a", b"x")
-
-
-def test_bytes_that_are_no_bitmap_are_damage(storage: Storage) -> None:
-    part = postings("a", {b"x": [1, 2]})
-    for data in (b"", b"nonsense", part.bitmaps[0].as_py()[:-1]):
-        wrong = Postings("a", "string", part.keys, part.cardinality, pa.array([data], pa.binary()))
-        with pytest.raises(CorruptIndexError):
-            unchecked(storage, wrong).lookup("a", b"x")
 
 
 def test_a_missing_segment_is_damage_by_name(storage: Storage) -> None:

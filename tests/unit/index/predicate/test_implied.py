@@ -211,38 +211,6 @@ def conjuncts(text: str) -> tuple[Node, ...]:
     return node.children if isinstance(node, And) else (node,)
 
 
-@pytest.mark.parametrize(
-    ("text", "points", "last", "served", "exact"),
-    [
-        ("i = 1 AND lower(s) IN ('x', 'y') AND d > 5", [(1,), (b"x", b"y")], True, 3, True),
-        ("i = 1 AND lower(s) = 'x' AND n = 'y'", [(1,), (b"x",)], False, 2, True),
-        ("i IS NULL AND d > 5", [(None,)], False, 1, True),
-        ("i <=> 1 AND lower(s) <=> NULL", [(1,), (None,)], False, 2, True),
-        ("i BETWEEN 1 AND 3 AND lower(s) = 'x'", [(1, 2, 3), (b"x",)], False, 2, True),
-        ("i BETWEEN 1 AND 3", [], True, 1, True),
-        ("i > 1 AND lower(s) = 'x'", [], True, 1, True),
-        ("i = 1 AND s = 'X'", [(1,), (b"x",)], False, 2, False),
-        ("i = 1 AND lower(s) > 'x' AND d = 1", [(1,)], True, 2, True),
-    ],
-)
-def test_a_composite_key_serves_equalities_of_its_first_parts_and_a_range_of_the_next(
-    text: str, points: list[object], last: bool, served: int, exact: bool
-) -> None:
-    prefix = tuple_prefix(conjuncts(text), PARTS)
-    assert prefix is not None
-    assert list(prefix.points) == points
-    assert (prefix.last is not None, len(prefix.served), prefix.exact) == (last, served, exact)
-
-
 @pytest.mark.parametrize("text", ["lower(s) = 'x'", "d > 5 AND lower(s) = 'x'", "i = 1 OR lower(s) = 'x'"])
 def test_a_composite_key_serves_nothing_without_its_first_part(text: str) -> None:
     assert tuple_prefix(conjuncts(text), PARTS) is None
-
-
-def test_the_values_of_a_prefix_are_few_even_where_each_list_is_long() -> None:
-    listed = ", ".join(map(str, range(1000)))
-    texts = ", ".join(f"'{n}'" for n in range(1000))
-    prefix = tuple_prefix(conjuncts(f"i IN ({listed}) AND lower(s) IN ({texts})"), PARTS)
-    assert prefix is not None
-    assert [len(points) for points in prefix.points] == [1000]
-    assert prefix.last is not None

@@ -149,12 +149,6 @@ def test_a_segment_of_another_type_is_refused() -> None:
         key_ranges(NULL, "integer", "string")
 
 
-def test_a_thousand_leaves_of_one_column_merge_in_no_time() -> None:
-    node = any_of(leaf(X, n) for n in range(0, 20_000, 2))
-    assert isinstance(node, Leaf)
-    assert len(node.true.intervals) == 10_000
-
-
 def random_set(rng: random.Random) -> ValueSet:
     ends = [
         sorted(rng.choices((None, *range(8)), k=2), key=lambda e: -1 if e is None else e) for _ in range(2)

@@ -168,12 +168,6 @@ def test_null_counts_that_are_not_tight_prove_nothing() -> None:
     assert not can("x = 4", loose)
 
 
-def test_a_file_is_pruned_by_its_partition_value() -> None:
-    assert not can("region = 'EU'", STATS, region="US")
-    assert can("region = 'EU'", STATS, region="EU")
-    assert not can("region = 'EU' AND x = 4", STATS, region="EU")
-
-
 def test_a_list_of_many_values_costs_one_search_a_row() -> None:
     listed = ", ".join(str(n) for n in range(0, 20_000, 2))
     table = pa.table({"x": pa.array(np.arange(50_000) % 20_000, pa.int32())})

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -22,7 +21,6 @@ from support.tables import (
     index_of,
     rows,
     three_commits,
-    with_vectors,
 )
 from tailbit.errors import DataFileError, UnknownColumnError, UsageError
 
@@ -30,34 +28,6 @@ from tailbit.errors import DataFileError, UnknownColumnError, UsageError
 @pytest.fixture
 def path(table_path: str) -> str:
     return three_commits(table_path)
-
-
-def test_count_positions_files_and_rows_agree(path: str) -> None:
-    index_of(path, ["v"])
-    write_deltalake(path, rows(30), mode="append")
-    answer = tailbit.open(path).where("v = 'v1' AND k > 12")
-    positions = answer.positions()
-    assert answer.count() == sum(map(len, positions.values())) == len(answer.read()) == 9
-    assert answer.files() == list(positions) == sorted(positions)
-    assert sorted(answer.read(["k"])["k"].to_pylist()) == [k for k in range(13, 40) if k % 3 == 1]
-
-
-def test_positions_ascend_and_are_physical(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    with_vectors(path)
-    found = tailbit.open(path).where("v = 'v0' OR k IN (1, 8)").positions()
-    assert {p: at.tolist() for p, at in found.items()} == {
-        "f0.parquet": [1, 3, 6, 8, 9],
-        "f1.parquet": [2, 5, 8],
-    }
-    assert {at.dtype for at in found.values()} == {np.dtype(np.uint64)}
-
-
-def test_rows_found_by_bitmaps_and_rows_rechecked_are_in_order(path: str) -> None:
-    index_of(path, ["v"])
-    answer = tailbit.open(path).where("v = 'v2' OR k = 3 OR k = 9")
-    first = answer.positions()[tailbit.open(path).where("k = 3").files()[0]]
-    assert sorted(first.tolist()) == first.tolist() == [2, 3, 5, 8, 9]
 
 
 def test_only_files_whose_data_was_read_are_counted_as_scanned(path: str) -> None:

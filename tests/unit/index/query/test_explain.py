@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 import tailbit
-from support.tables import LONG, half_built, index_of, with_vectors
+from support.tables import LONG, index_of, with_vectors
 from tailbit.index.predicate import pruning
 
 
@@ -89,14 +89,6 @@ def test_rows_that_the_index_leaves_open_are_rechecked_unless_the_log_decides(pa
     ]
     _, files = explained(path, f"v = '{LONG}' OR w = k")
     assert [f[1] for f in files] == ["rechecked"] * 3
-
-
-def test_a_half_built_index_explains_both_kinds_of_files(path: str) -> None:
-    half_built(path, ["v"])
-    account, files = explained(path, "v = 'v0' OR v = 'v20'")
-    assert sorted(f[0] for f in files) == [False, False, True]
-    assert [f[4] for f in files] == [10, 0, 10]
-    assert account["covered_version"] is None
 
 
 def test_rows_are_the_visible_ones(tmp_path: Path) -> None:

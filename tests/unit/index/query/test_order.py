@@ -65,11 +65,6 @@ def test_rows_are_ordered_as_duckdb_orders_them(path: str, column: str, way: str
     assert asked(path, [f"{column} {way} NULLS {nulls}"]) == judged(path, f"{column} {way} NULLS {nulls}")
 
 
-def test_null_is_least_unless_said_otherwise(path: str) -> None:
-    assert asked(path, ["n"]) == judged(path, "n ASC NULLS FIRST")
-    assert asked(path, ["n desc"]) == judged(path, "n DESC NULLS LAST")
-
-
 def test_later_columns_order_what_the_first_leaves_open(path: str) -> None:
     order = ["`both ways`", "s DESC", "f"]
     assert asked(path, order) == judged(path, '"both ways", s DESC NULLS LAST, f NULLS FIRST')

@@ -34,22 +34,6 @@ def test_they_serve_every_row_at_the_version_of_the_ledger(path: str) -> None:
     assert served(tailbit.open(path).where("1 = 1")) is not None
 
 
-def test_they_do_not_serve_a_predicate(path: str) -> None:
-    assert served(tailbit.open(path).where("carrier IS NOT NULL OR carrier IS NULL OR flight = 1")) is None
-    assert served(tailbit.open(path).where("FALSE")) is None
-
-
-def test_they_do_not_serve_another_version(path: str) -> None:
-    assert served(tailbit.open(path).where(version=1)) is None
-    DeltaTable(path).delete("flight = 1")
-    assert served(tailbit.open(path).where()) is None
-    assert served(tailbit.open(path).where(version=2)) is not None
-
-
-def test_they_do_not_serve_a_column_that_is_not_indexed(path: str) -> None:
-    assert served(tailbit.open(path).where(), "dest") is None
-
-
 def test_they_do_not_serve_while_the_first_snapshot_is_being_indexed(table_path: str) -> None:
     for carrier in ("UA", "DL"):
         write_deltalake(table_path, pa.table({"carrier": [carrier]}), mode="append")

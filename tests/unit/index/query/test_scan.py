@@ -38,11 +38,6 @@ def found(
     return positions
 
 
-def test_positions_count_on_over_row_groups(path: str) -> None:
-    assert found(path, "k IN (2, 3, 9)") == [2, 3, 9]
-    assert found(path, "NOT (k = 5)") == [1, 2, 3, 4, 6, 7, 8, 9]
-
-
 def test_hidden_rows_are_not_found(path: str) -> None:
     assert found(path, "k >= 7", hidden=BitMap([0, 8])) == [7, 9]
     assert found(path, "k >= 7", hidden=BitMap()) == [7, 8, 9]
@@ -56,11 +51,6 @@ def test_only_the_rows_that_are_asked_for_are_judged(path: str) -> None:
 def test_a_partition_value_counts_for_every_row(path: str) -> None:
     assert found(path, "p = 'x' AND k < 3") == [1, 2]
     assert found(path, "p = 'y' OR k = 4") == [4]
-
-
-def test_a_predicate_of_the_partition_alone_is_true_of_all_rows(path: str) -> None:
-    assert found(path, "p = 'x'") == list(range(10))
-    assert found(path, "p = 'x'", among=[1, 4]) == [1, 4]
 
 
 def test_a_file_that_is_gone_is_named(path: str) -> None:

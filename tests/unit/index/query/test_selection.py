@@ -66,25 +66,6 @@ def test_each_file_says_where_it_matches_and_what_told_it(
     ]
 
 
-def test_files_scanned_is_right_before_anything_else_was_asked(path: str) -> None:
-    predicates = ("carrier = 'UA'", "dest = 'SFO'", "flight = 1", None)
-    assert [selected(path, predicate).files_scanned for predicate in predicates] == [1, 3, 3, 0]
-
-
-def test_where_the_postings_alone_count_no_file_is_read(table_path: str) -> None:
-    eight_flights(table_path)
-    found = selected(table_path, "carrier = 'UA' AND carrier IS NOT NULL")
-    assert (found.files_scanned, found.count(), "bounds" in vars(found)) == (0, 4, False)
-    assert sum(len(hit.positions) for hit in found.hits()) == found.count() == 4
-
-
-def test_a_selection_holds_what_an_output_needs(path: str) -> None:
-    found = selected(path, "carrier = 'UA'")
-    assert found.version == 3
-    assert found.schema.arrow(found.schema.columns).names == ["flight", "carrier", "dest", "dep_delay"]
-    assert [(hit.slice_.path, hit.slice_.rows) for hit in found.hits()][-1] == ("c.parquet", 2)
-
-
 def test_a_selection_and_its_answer_cannot_be_changed(path: str) -> None:
     answer = tailbit.open(path).where("carrier = 'UA'")
     with pytest.raises(dataclasses.FrozenInstanceError):

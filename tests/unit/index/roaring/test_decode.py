@@ -57,14 +57,6 @@ def test_every_position_gets_the_code_of_its_bitmap(seed: int) -> None:
     assert np.array_equal(placed(kept, rows, 7), expected)
 
 
-def test_many_bitmaps_of_one_position_are_placed() -> None:
-    at = np.random.default_rng(3).permutation(100_000)
-    out = np.zeros(100_000, dtype=np.uint32)
-    data = pa.array([BitMap([int(p)]).serialize() for p in at], pa.binary())
-    place_codes(data, np.ones(len(at), dtype=np.int64), np.arange(1, len(at) + 1), out)
-    assert np.array_equal(out[at], np.arange(1, 100_001))
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_the_positions_of_bitmaps_come_bitmap_after_bitmap(seed: int) -> None:
     rng = random.Random(seed)
@@ -214,14 +206,6 @@ def test_keys_that_are_sorted_together_are_coded_as_those_that_are_hashed(
     together = coded("string", pa.string(), pieces)
     assert together.keys.equals(hashed.keys)
     assert together.codes(0, 160).tolist() == hashed.codes(0, 160).tolist()
-
-
-def test_positions_without_a_row_have_the_code_absent() -> None:
-    coding = Coding(pa.int32(), "integer")
-    coding.add(6, pa.chunked_array([pa.array([8, 9], pa.int32())]))
-    coding.add(1, pa.chunked_array([pa.array([9], pa.int32())]))
-    column = coding.finish()
-    assert column.codes(0, 9).tolist() == [2, 1, 2, 2, 2, 2, 0, 1, 2]
 
 
 def test_codes_are_the_same_whatever_range_is_asked() -> None:
