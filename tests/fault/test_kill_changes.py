@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from support.row_changes.killed import CHANGES, POINTS, ROWS, STATEMENTS, faults, name_of
+from support.spark_session import rows_of
 from support.tables import index_of
 from tailbit.base.faults import Fault
 from tailbit.spark.writing.target import REPLAYED
@@ -53,10 +54,6 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     return folder
-
-
-def rows_of(spark: Any, path: str) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, spark.read.format("delta").load(path).collect()))
 
 
 @pytest.mark.parametrize(

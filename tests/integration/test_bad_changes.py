@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 
 import tailbit
 import tailbit.spark
+from support.spark_session import rows_of
 from support.tables import index_of
 from support.waiting import HANG_S
 from tailbit.base.faults import Fault
@@ -39,10 +40,6 @@ def path(tmp_path: Path) -> str:
         if first == 10:
             index_of(path, ["id"])
     return path
-
-
-def rows_of(spark: Any, path: str) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, spark.read.format("delta").load(path).collect()))
 
 
 def merged(spark: Any, path: str, rows: pa.Table, on: str) -> list[tuple[Any, ...]]:

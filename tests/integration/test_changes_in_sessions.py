@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -17,7 +16,8 @@ from pyspark.sql.types import BooleanType, LongType
 import tailbit
 import tailbit.spark
 from support.delta_builder import DeltaBuilder
-from support.tables import index_of
+from support.spark_session import ids
+from support.tables import copied, index_of
 from support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.spark
@@ -32,14 +32,6 @@ def session_with(spark: Any, **settings: str) -> Any:
     for name, value in settings.items():
         session.conf.set(name.replace("__", "."), value)
     return session
-
-
-def ids(spark: Any, path: str) -> list[int]:
-    return sorted(row.id for row in spark.read.format("delta").load(path).select("id").collect())
-
-
-def copied(path: str) -> str:
-    return str(shutil.copytree(path, f"{path} 2", ignore=shutil.ignore_patterns("_tailbit")))
 
 
 @pytest.fixture

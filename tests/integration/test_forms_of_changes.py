@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 import tailbit.spark
 from support.hudi_made import Made
+from support.spark_session import rows_of
 from support.tables import index_of
 from tailbit.errors import NotATableError, UnknownColumnError, UsageError
 
@@ -27,10 +28,6 @@ def path(tmp_path: Path) -> str:
     write_deltalake(path, rows, configuration={"delta.enableDeletionVectors": "true"})
     index_of(path, ["id"])
     return path
-
-
-def rows_of(spark: Any, path: str) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, spark.read.format("delta").load(path).collect()))
 
 
 def test_a_uri_of_a_folder_is_that_folder(spark: Any, path: str) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import tailbit
 from support.drive import Drive
 from support.hudi import HudiInstant, HudiTable, unpack
 from support.hudi_states import changes, replayed
+from support.iceberg import counted
 from support.stored import put_into
 from support.waiting import HANG_S, wait_until
 from tailbit.streaming.query import launch
@@ -21,10 +20,6 @@ from tailbit.tables.storage import StorageOptions
 from tailbit.upkeep.status import status_of
 
 COLUMNS = ["city", "qty"]
-
-
-def counted(rows: pa.Table) -> Counter[str]:
-    return Counter(repr(row) for row in rows.select(sorted(rows.column_names)).to_pylist())
 
 
 def check(opened: tailbit.IndexedTable, table: HudiTable, instant: HudiInstant) -> None:

@@ -16,6 +16,7 @@ import tailbit
 from support.hudi import HudiInstant, HudiTable, packed_names, unpack
 from support.hudi_builder import HudiBuilder
 from support.hudi_states import changes
+from support.iceberg import counted
 from tailbit.cli.main import cli
 from tailbit.errors import UsageError
 
@@ -26,11 +27,6 @@ REFUSED = {
     "cow_v9_null_folders": "lies in the folder of NULL of v, and holds another value",
 }
 """Tables of which some files would be read by other engines as other values, and what is said of them."""
-
-
-def counted(rows: pa.Table) -> Counter[str]:
-    """Count equal rows by the text of their values."""
-    return Counter(repr(row) for row in rows.select(sorted(rows.column_names)).to_pylist())
 
 
 def files(folder: str) -> dict[str, tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from pyspark.sql import functions
 import tailbit
 import tailbit.spark
 from support.row_changes.copy import REFUSALS
-from support.tables import index_of
+from support.tables import copied, index_of
 from tailbit.errors import UsageError
 from tailbit.spark.writing.target import Target
 
@@ -37,10 +36,6 @@ def made(spark: Any, path: str, columns: str, rows: str, more: str = "", propert
 
 def rows_of(spark: Any, path: str) -> list[str]:
     return sorted(map(repr, spark.read.format("delta").load(path).collect()))
-
-
-def copied(path: str) -> str:
-    return str(shutil.copytree(path, f"{path} 2", ignore=shutil.ignore_patterns("_tailbit")))
 
 
 def merged(spark: Any, path: str, rows: Any, on: str, then: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +17,8 @@ from pyspark.errors import PySparkException
 
 import tailbit
 import tailbit.spark
-from support.tables import index_of
+from support.spark_session import ids
+from support.tables import copied, index_of
 from support.waiting import HANG_S
 from tailbit.errors import UsageError
 from tailbit.spark.writing.deletion import Deleting
@@ -42,15 +42,6 @@ def orders(tmp_path: Path) -> str:
         if number == 1:
             index_of(path, ["customer", "id"])
     return path
-
-
-def ids(spark: Any, path: str) -> list[int]:
-    return sorted(row.id for row in spark.read.format("delta").load(path).select("id").collect())
-
-
-def copied(path: str) -> str:
-    """A copy of a table without its index."""
-    return str(shutil.copytree(path, f"{path} 2", ignore=shutil.ignore_patterns("_tailbit")))
 
 
 def last_commit(spark: Any, path: str) -> Any:

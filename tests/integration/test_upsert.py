@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import random
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from pyspark.errors import PySparkException
 
 import tailbit
 import tailbit.spark
-from support.tables import index_of
+from support.tables import copied, index_of
 from tailbit.errors import UsageError
 
 pytestmark = pytest.mark.spark
@@ -92,10 +91,6 @@ def merged(spark: Any, path: str, rows: Any, on: list[str]) -> Any:
         " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
         rows=rows,
     ).first()
-
-
-def copied(path: str) -> str:
-    return str(shutil.copytree(path, f"{path} 2", ignore=shutil.ignore_patterns("_tailbit")))
 
 
 def test_upserts_at_any_lag_leave_the_rows_that_merge_leaves(spark: Any, goods: str) -> None:

@@ -18,6 +18,7 @@ from support.drive import Drive
 from support.hudi import HudiInstant, HudiTable, packed_names, unpack
 from support.hudi_claims import claimed
 from support.hudi_states import changes, replayed
+from support.iceberg import counted
 from tailbit.tables.open import open_source
 
 ALL = packed_names()
@@ -69,11 +70,6 @@ CONDITIONS = {
         "place.city = 'c1'",
     ),
 }
-
-
-def counted(rows: pa.Table) -> Counter[str]:
-    """Count equal rows by the text of their values, so that NaN is equal to NaN."""
-    return Counter(repr(row) for row in rows.select(sorted(rows.column_names)).to_pylist())
 
 
 def conditions(table: HudiTable, instant: HudiInstant) -> list[str]:

@@ -111,3 +111,13 @@ def _session(folder: Path, options: str) -> Any:
     session = configure_spark_with_delta_pip(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def rows_of(spark: Any, path: str) -> list[tuple[Any, ...]]:
+    """Return the rows that Spark reads of a table, in order."""
+    return sorted(map(tuple, spark.read.format("delta").load(path).collect()))
+
+
+def ids(spark: Any, path: str) -> list[int]:
+    """Return the ids of the rows that Spark reads of a table, in order."""
+    return sorted(row.id for row in spark.read.format("delta").load(path).select("id").collect())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shutil
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
@@ -250,3 +251,8 @@ WRONG: dict[str, Callable[[str], None]] = {
     "hidden rows of others": lambda path: rewrite(path, HIDDEN_ROWS, _other_rows),
 }
 """What makes the index of `with_vectors` wrong."""
+
+
+def copied(path: str) -> str:
+    """Copy a table without its index."""
+    return str(shutil.copytree(path, f"{path} 2", ignore=shutil.ignore_patterns("_tailbit")))
