@@ -59,9 +59,6 @@ FileNumbers = npt.NDArray[np.int64]
 Segments = Sequence[Segment]
 """Segments with postings of one column, whose keys widen to the column's type."""
 
-Serving = Mapping[str, Segments]
-"""The segments that serve each of some columns, by column id."""
-
 _LEAVES = 256
 """Limit of cached conditions per partition column, and of cached choices, of a row space."""
 

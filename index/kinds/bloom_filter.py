@@ -35,20 +35,17 @@ from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.index_files import aligned, sort, write_index_file, write_parquet
 from tailbit.index.keys import encode_array, encode_value, key_type_of
 from tailbit.index.kinds import files
-from tailbit.index.kinds.files import FILES, RecordedPlaces
+from tailbit.index.kinds.files import FILES, FooterKind, RecordedPlaces
 from tailbit.index.kinds.kind import (
     Blame,
     CheckedSource,
     Definable,
     Entering,
-    Kind,
     Merged,
     MergeGroup,
     Problem,
     View,
     conform,
-    due_at_once,
-    due_by_size,
     read_groups,
     stored_type,
 )
@@ -386,7 +383,7 @@ def _unfit(column: Column) -> str | None:
     return None
 
 
-class BloomFilterKind(Kind["BloomFilters"]):
+class BloomFilterKind(FooterKind["BloomFilters"]):
     """Kind whose rows are each the filter of one column in one row group of a data file."""
 
     name: ClassVar[str] = "bloom_filter"
@@ -410,20 +407,11 @@ class BloomFilterKind(Kind["BloomFilters"]):
         """Return the reader of the live files; nothing is read before it is needed."""
         return BloomFilters(view.storage, view.paths_of(self))
 
-    def renewed(
-        self, reader: BloomFilters, view: View, added: Sequence[IndexFile], removed: Sequence[str]
-    ) -> BloomFilters | None:
-        """Return the same reader if no file of filters came or went."""
-        return reader if view.paths_of(self) == reader.paths else None
-
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each definition; none if the file records cannot be read."""
         definitions = self.definitions(view)
-        if not definitions:
-            return ()
-        try:
-            recorded_files = RecordedPlaces(view.reader(FILES).table())
-        except CorruptIndexError:
+        recorded_files = self.recorded_places(view) if definitions else None
+        if recorded_files is None:
             return ()
         return [
             BloomAccess(definition, view.reader(self), recorded_files, _ids([definition]))
@@ -444,13 +432,6 @@ class BloomFilterKind(Kind["BloomFilters"]):
             else []
         )
 
-    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
-        """Yield the size classes that are full; all files, if there is no definition of this kind."""
-        if not self.definitions(view):
-            yield from due_at_once(self.name, view.files_of(self))
-            return
-        yield from due_by_size(self.name, view.files_of(self))
-
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write the filters that are still needed: a claimed file has the footer, a definition the column."""
         footers, named = view.reader(FILES).footers(), _ids(self.definitions(view))
@@ -465,11 +446,6 @@ class BloomFilterKind(Kind["BloomFilters"]):
         for path in paths:
             for batch in self.batches(view.storage, path):
                 yield pc.unique(batch["footer"].combine_chunks())
-
-    def in_use(self, view: View) -> Iterable[str]:
-        """Return the hashes of the footers of files with a claim."""
-        footers: list[str] = view.reader(FILES).footers().to_pylist()
-        return footers
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Yield the filters that lack a value of a sampled data file."""

@@ -13,23 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
-from tailbit.base.errors import CorruptIndexError, DataFileError
+from tailbit.base.errors import DataFileError
 from tailbit.base.lazy import lazy
 from tailbit.index.index_files import aligned, write_index_file, write_parquet
 from tailbit.index.kinds import files
-from tailbit.index.kinds.files import FILES
+from tailbit.index.kinds.files import FILES, FooterKind
 from tailbit.index.kinds.kind import (
     Blame,
     CheckedSource,
     Definable,
     Entering,
-    Kind,
     Merged,
     MergeGroup,
     Problem,
     View,
-    due_at_once,
-    size_class,
     stored_type,
 )
 from tailbit.index.kinds.stats_rows import (
@@ -70,11 +67,8 @@ _SAMPLED = 200
 _COMPUTED = 8
 """Number of files whose values a verification reads, if there are statistics of expressions."""
 
-_FEW = 4
-"""Number of small files that are due for merging: not many, because a question reads every file."""
 
-
-class ColumnStatsKind(Kind["ColumnStats"]):
+class ColumnStatsKind(FooterKind["ColumnStats"]):
     """Kind whose rows are each the statistics of one column in one row group of a data file."""
 
     name: ClassVar[str] = "column_stats"
@@ -82,29 +76,23 @@ class ColumnStatsKind(Kind["ColumnStats"]):
     defined: ClassVar[bool] = True
     schema: ClassVar[pa.Schema] = SCHEMA
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "unit")
+    # Few files are merged, because a question reads every file.
+    lowest: ClassVar[int] = 4
+    others: ClassVar[int] = 2
 
     def reader(self, view: View) -> ColumnStats:
         """Return the reader of the live files; nothing is read before it is needed."""
         return stored.ColumnStats(view.storage, view.paths_of(self))
 
-    def renewed(
-        self, reader: ColumnStats, view: View, added: Sequence[IndexFile], removed: Sequence[str]
-    ) -> ColumnStats | None:
-        """Return the reader if no statistics file was added or removed; else None."""
-        return reader if view.paths_of(self) == reader.paths else None
-
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each definition; none if the file records cannot be read."""
-        from tailbit.index.kinds.files import RecordedPlaces
         from tailbit.index.kinds.stats_access import StatsAccess, StatsOfClaims, TermStatsAccess
 
         definitions = self.definitions(view)
-        if not definitions:
+        recorded_files = self.recorded_places(view) if definitions else None
+        if recorded_files is None:
             return ()
-        try:
-            of_claims = StatsOfClaims(view.reader(self), RecordedPlaces(view.reader(FILES).table()))
-        except CorruptIndexError:
-            return ()
+        of_claims = StatsOfClaims(view.reader(self), recorded_files)
         terms = [column for column in columns if isinstance(column, indexed_term.IndexedTerm)]
         of_terms = (
             TermStatsAccess(definition, of_claims, term)
@@ -144,21 +132,6 @@ class ColumnStatsKind(Kind["ColumnStats"]):
             )
         ]
 
-    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
-        """Yield the size classes that are full: with four files of the lowest class, with two of any other.
-
-        Without a definition of this kind, all files are due, and the merge drops them.
-        """
-        if not self.definitions(view):
-            yield from due_at_once(self.name, view.files_of(self))
-            return
-        classes: dict[int, list[str]] = {}
-        for file in view.files_of(self):
-            classes.setdefault(size_class(file.size), []).append(file.path)
-        for number, paths in classes.items():
-            if len(paths) >= (2 if number else _FEW):
-                yield MergeGroup(self.name, tuple(paths), size_class=number)
-
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write the statistics of each footer of a claimed file once.
 
@@ -180,11 +153,6 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         columns = (united(rows) for rows in aligned(inputs, ["column"]))
         files = self.write_stream(view.storage, chain([_directory(stats, used_units)], columns))
         return Merged(tuple(files), forgotten=forgotten)
-
-    def in_use(self, view: View) -> Iterable[str]:
-        """Return the hashes of the footers of files with a claim."""
-        footers: list[str] = view.reader(FILES).footers().to_pylist()
-        return footers
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Yield the statistics that are missing, or that differ from the footers or values of some files."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,10 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Ints, Longs
 from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
 from tailbit.base.once import once
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.kinds.kind import Kind, Merged, MergeGroup, View
+from tailbit.index.kinds.kind import FAN_IN, Kind, Merged, MergeGroup, View, due_at_once, due_by_size
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, no_rows, numpy_of
@@ -525,3 +526,47 @@ class FilesKind(Kind[RecordedFiles]):
 
 
 FILES = FilesKind()
+
+
+class _OfPaths(Protocol):
+    """A reader of index files."""
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The names of the files."""
+
+
+R = TypeVar("R", bound=_OfPaths)
+
+
+class FooterKind(Kind[R]):
+    """A kind of rows about data files, which are known by the hash of their footer.
+
+    `lowest`, `others`: numbers of files of the lowest size class and of any other that are merged.
+    """
+
+    lowest: ClassVar[int] = FAN_IN
+    others: ClassVar[int] = FAN_IN
+
+    def renewed(self, reader: R, view: View, added: Sequence[IndexFile], removed: Sequence[str]) -> R | None:
+        """Return the reader if no file of the kind was added or removed; else None."""
+        return reader if view.paths_of(self) == reader.paths else None
+
+    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
+        """Yield the size classes that are full; all files, if there is no definition of this kind."""
+        files = view.files_of(self)
+        if not self.definitions(view):
+            return due_at_once(self.name, files)
+        return due_by_size(self.name, files, self.lowest, self.others)
+
+    def in_use(self, view: View) -> Iterable[str]:
+        """Return the hashes of the footers of files with a claim."""
+        footers: list[str] = view.reader(FILES).footers().to_pylist()
+        return footers
+
+    def recorded_places(self, view: View) -> RecordedPlaces | None:
+        """Return where data files lie in row spaces; None if the file records cannot be read."""
+        try:
+            return RecordedPlaces(view.reader(FILES).table())
+        except CorruptIndexError:
+            return None

@@ -153,13 +153,15 @@ def due_at_once(kind: str, files: Iterable[IndexFile]) -> Iterator[MergeGroup]:
         yield MergeGroup(kind, paths)
 
 
-def due_by_size(kind: str, files: Iterable[IndexFile]) -> Iterator[MergeGroup]:
-    """Yield the size classes that have FAN_IN files or more."""
+def due_by_size(
+    kind: str, files: Iterable[IndexFile], lowest: int = FAN_IN, others: int = FAN_IN
+) -> Iterator[MergeGroup]:
+    """Yield the size classes that are full: the lowest with `lowest` files, each other with `others`."""
     classes: dict[int, list[str]] = {}
     for file in files:
         classes.setdefault(size_class(file.size), []).append(file.path)
     for number, paths in classes.items():
-        if len(paths) >= FAN_IN:
+        if len(paths) >= (others if number else lowest):
             yield MergeGroup(kind, tuple(paths), size_class=number)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.base.arrays import Longs, Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.keys import encode_array, is_textual, ordered_of
 from tailbit.index.postings.layout import NUMBER, UUID, UUID_BYTES, is_numbered
 from tailbit.tables import compute as pc
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 Sixteen: TypeAlias = npt.NDArray[np.bytes_]
 """Texts of sixteen bytes (dtype S16), which compare as their bytes do."""
-
-Lows: TypeAlias = "Longs | Sixteen | list[bytes]"
-"""Keys as they are stored: integers, texts of sixteen bytes, or bytes."""
 
 _NO_DIGIT = 0xFF
 _VALUES = np.full(256, _NO_DIGIT, dtype=np.uint8)

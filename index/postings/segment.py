@@ -219,10 +219,6 @@ class Segment:
         groups = self.in_order([number for number, _ in overlapping])
         return zip(groups, (key_range for _, key_range in overlapping), strict=True)
 
-    def groups(self, column: str) -> Iterator[RowGroup]:
-        """Yield the row groups of a column, NULL's posting first; they are read on all cores and cached."""
-        return self.in_order([place.number for place in self._entries(column)[0]])
-
     def spans(self, column: str, keys: pa.BinaryArray) -> list[tuple[int, int, int]]:
         """Return (row group, low, high) where a row group may hold any of the sorted `keys[low:high]`."""
         spans = list[tuple[int, int, int]]()
