@@ -115,16 +115,6 @@ def test_an_added_definition_begins_no_round_and_new_files_have_it_at_once(path:
     assert_whole(path, definition)
 
 
-def test_a_restart_between_two_steps_goes_on_where_the_records_are(path: str) -> None:
-    index_of(path, ["k"])
-    definition = added(path, "lower(s)")
-    for files in range(1, 5):
-        assert Drive(path, f"{path}/_tailbit", None, ONE).fill() is not None
-        assert built(path, definition.id) == files
-    assert Drive(path, f"{path}/_tailbit", None, ONE).fill() is None
-    assert_whole(path, definition)
-
-
 def test_rows_deleted_while_a_file_is_filled_are_not_counted(path: str) -> None:
     drive = index_of(path, ["k"])
     definition = added(path, "lower(s)")

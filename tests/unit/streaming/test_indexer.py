@@ -45,16 +45,6 @@ def index(tmp_path: Path) -> str:
     return str(tmp_path / "i")
 
 
-def test_a_fresh_index_reads_the_snapshot_and_then_the_log(table: str, index: str) -> None:
-    drive = Drive(table, index, ["k", "v"])
-    assert [o.files for o in drive.drain()] == [3]
-    checked(table, index)
-    write_deltalake(table, rows(30), mode="append")
-    DeltaTable(table).delete("k = 5")
-    assert [(o.first, o.target) for o in drive.drain()] == [(3, 4)]
-    checked(table, index)
-
-
 def test_a_commit_whose_reply_is_lost_is_found_to_be_there_and_is_not_made_again(
     table: str, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

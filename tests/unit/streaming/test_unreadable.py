@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Sequence
 from itertools import pairwise
@@ -111,20 +110,6 @@ def test_a_file_is_tried_again_after_pauses_that_double_up_to_an_hour(
     pauses = [after - before for before, after in pairwise(tried)]
     assert pauses[:7] == [60, 120, 240, 480, 960, 1920, 3600]
     assert set(pauses[7:]) == {3600}
-
-
-def test_a_file_that_could_not_be_read_and_leaves_is_forgotten(
-    poisoned: tuple[Drive, Path, bytes], table: str, index: str
-) -> None:
-    drive, poison, _ = poisoned
-    drive.drain()
-    log = Path(table, "_delta_log")
-    remove = {"path": poison.name, "dataChange": True, "deletionTimestamp": 1}
-    (log / f"{DeltaTable(table).version() + 1:020d}.json").write_text(json.dumps({"remove": remove}))
-    drive.drain()
-    assert drive.index.state.recorded.unread() == []
-    assert tailbit.open(table, index).where("v = 'v1'").files_scanned == 0
-    checked(table, index)
 
 
 def test_of_many_files_that_cannot_be_read_all_are_left_out_at_once(table: str, index: str) -> None:

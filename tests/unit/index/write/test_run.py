@@ -78,13 +78,6 @@ def test_nothing_is_left_to_do_once_it_is_done(built: Built) -> None:
     assert built.task().works == ()
 
 
-def test_the_same_task_run_twice_says_the_same(built: Built, table: DeltaBuilder) -> None:
-    hide(table, "a", [1, 2])
-    task = built.task()
-    assert run_task(task).records == run_task(task).records
-    assert [f.rows for f in run_task(task).files] == [f.rows for f in run_task(task).files]
-
-
 def test_rows_that_come_back_are_counted_again(built: Built, table: DeltaBuilder) -> None:
     hide(table, "a", range(20))
     built.run()
@@ -94,23 +87,6 @@ def test_rows_that_come_back_are_counted_again(built: Built, table: DeltaBuilder
     table.commit(table.hide("a", None))
     built.run()
     built.check()
-
-
-def test_only_the_changed_rows_are_counted(built: Built, table: DeltaBuilder) -> None:
-    hide(table, "a", [1, 2])
-    assert built.run().rows == 2
-    hide(table, "a", [2, 3])
-    assert built.run().rows == 2
-
-
-def test_a_file_that_leaves_takes_its_visible_rows_with_it(built: Built, table: DeltaBuilder) -> None:
-    hide(table, "b", [5, 6])
-    built.run()
-    table.commit([table.remove("b")])
-    (record,) = built.run().records
-    built.check()
-    assert (record.counted, record.hidden, record.left) == (False, "", 3)
-    assert record.space is not None
 
 
 @pytest.mark.parametrize("keys_a_file", [0, 1 << 20])
@@ -188,27 +164,6 @@ def test_a_file_that_comes_back_keeps_its_postings(built: Built, table: DeltaBui
     built.check()
     assert kinds(result.files) == ["value_counts"]
     assert (result.records[0].left, result.records[0].entered) == (None, 3)
-
-
-def test_rewriting_files_without_changing_rows_leaves_no_trace_in_the_counts(
-    built: Built, table: DeltaBuilder
-) -> None:
-    together = pa.concat_tables([rows(0), rows(30)])
-    table.commit([table.data_file(together, "ab"), table.remove("a"), table.remove("b")])
-    assert kinds(built.run().files) == ["bitmap_index"]
-    built.check()
-
-
-def test_a_column_indexed_later_joins_the_row_space_of_its_files(table: DeltaBuilder, tmp_path: Path) -> None:
-    table.commit([table.data_file(rows(0), "a"), table.data_file(rows(30), "b")])
-    hide(table, "b", [0, 3])
-    built = Built(table.path, str(tmp_path / "i"), ["k", "v"])
-    first = built.run(columns=["k"]).records
-    table.commit([table.remove("a")])
-    second = built.run().records
-    built.check()
-    assert {(r.path, r.space, r.base) for r in second} == {(r.path, r.space, r.base) for r in first}
-    assert len(MetadataTable.open(built.index).state.segments_of(str(first[0].space))) == 2
 
 
 def test_a_file_without_rows_is_recorded_and_never_done_again(table: DeltaBuilder, tmp_path: Path) -> None:

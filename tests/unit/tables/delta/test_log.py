@@ -33,48 +33,6 @@ def builder(table_path: str) -> DeltaBuilder:
     return DeltaBuilder(table_path).create(SCHEMA, features=["deletionVectors"])
 
 
-def test_an_add_before_its_remove_in_one_commit_changes_the_hidden_rows(builder: DeltaBuilder) -> None:
-    builder.commit([builder.data_file(ROWS, "x.parquet")])
-    builder.commit(builder.hide("x.parquet", builder.inline_vector([1, 2])))
-    changes = open_table(builder.path).changes(2, 2)
-    (change,) = changes.slices
-    assert change.old is not None
-    assert change.new is not None
-    vector = builder.live["x.parquet"]["deletionVector"]
-    assert (change.old.hidden, change.new.hidden_id) == (None, "i" + vector["pathOrInlineDv"])
-
-
-def test_net_changes_take_the_first_old_and_the_last_new(builder: DeltaBuilder) -> None:
-    builder.commit([builder.data_file(ROWS, "x.parquet")])
-    for rows in ([1], [1, 2], [2]):
-        builder.commit(builder.hide("x.parquet", builder.inline_vector(rows)))
-    (change,) = open_table(builder.path).changes(3, 4).slices
-    assert change.old is not None
-    assert change.old.hidden is not None
-    assert change.new is not None
-    assert change.new.hidden is not None
-    assert (change.old.hidden.cardinality, change.new.hidden.cardinality) == (1, 1)
-    assert change.old.hidden_id != change.new.hidden_id
-
-
-def test_a_file_added_and_removed_in_one_range_has_neither_old_nor_new(builder: DeltaBuilder) -> None:
-    builder.commit([builder.data_file(ROWS, "x.parquet")])
-    builder.commit([builder.remove("x.parquet")])
-    os.unlink(Path(builder.path) / "x.parquet")
-    (change,) = open_table(builder.path).changes(1, 2).slices
-    assert (change.old, change.new) == (None, None)
-
-
-def test_a_live_file_added_again_is_new_with_the_same_hidden_rows(builder: DeltaBuilder) -> None:
-    builder.commit([builder.data_file(ROWS, "x.parquet")])
-    again = {"add": {**builder.live["x.parquet"], "dataChange": False, "stats": '{"numRecords":10,"tags":1}'}}
-    builder.commit([again])
-    (change,) = open_table(builder.path).changes(2, 2).slices
-    assert change.old is None
-    assert change.new is not None
-    assert change.new.hidden is None
-
-
 def test_commits_say_what_they_did_in_numbers(builder: DeltaBuilder) -> None:
     builder.commit([builder.data_file(ROWS, "x.parquet"), builder.data_file(ROWS, "y.parquet")])
     builder.commit([builder.remove("x.parquet")], info={"operation": "DELETE"})

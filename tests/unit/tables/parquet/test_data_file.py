@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyroaring import BitMap
 
 from support.delta_builder import delta_type
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
@@ -29,7 +28,7 @@ from tailbit.tables.parquet.data_file import (
     read_in_batches,
 )
 from tailbit.tables.parquet.layout import Pages
-from tailbit.tables.parquet.rows import fetch, visible_positions, without
+from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import LocalStorage
 
@@ -269,27 +268,6 @@ def test_old_dates_of_a_modern_spark_are_read(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"data_page_version": "2.0"},
-        {"use_dictionary": False},
-        {"row_group_size": 3},
-        {"compression": "zstd", "data_page_size": 16},
-        {"store_schema": False},
-        {"version": "1.0"},
-    ],
-    ids=str,
-)
-def test_rows_come_in_physical_order_however_the_file_is_laid_out(
-    tmp_path: Path, options: dict[str, Any]
-) -> None:
-    table = pa.table({"a": list(range(10)), "s": [str(i % 3) for i in range(10)]})
-    file = written(tmp_path, table, **options)
-    schema = schema_of({"a": "long", "s": "string"})
-    assert read_columns(file, schema.leaves()).to_pydict() == table.to_pydict()
-
-
 def test_files_without_rows_or_row_groups_are_empty(tmp_path: Path) -> None:
     schema = schema_of({"a": "long", "b": "string"})
     empty = pa.table({"a": pa.array([], pa.int64())})
@@ -313,16 +291,6 @@ def test_a_missing_or_foreign_file_is_named(tmp_path: Path) -> None:
     written(tmp_path, pa.table({"a": [1]}))
     with pytest.raises(DataFileError, match="the log says 7"):
         open_data_file(storage, "x.parquet", 7)
-
-
-def test_damaged_pages_are_named(tmp_path: Path) -> None:
-    file = written(tmp_path, pa.table({"a": ["x" * 50] * 1000}), compression="none", use_dictionary=False)
-    path = tmp_path / "x.parquet"
-    data = bytearray(path.read_bytes())
-    data[4:200] = b"\xff" * 196
-    path.write_bytes(data)
-    with pytest.raises(DataFileError, match="decoded"):
-        read_column(file, schema_of({"a": "string"}).resolve("a"))
 
 
 @pytest.mark.parametrize("codes", [b"\xfa", b"\xff"])
@@ -404,7 +372,6 @@ def test_int96_times_before_4000_bc_are_refused_at_any_depth(tmp_path: Path) -> 
 
 
 K = Column(("k",), ("k",), DataType("long"))
-P = Column(("p",), ("p",), DataType("integer"), partition=True)
 
 
 @pytest.fixture
@@ -416,21 +383,6 @@ def slice_(tmp_path: Path) -> FileSlice:
 
 def at(*positions: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return np.array(positions, dtype=np.uint64)
-
-
-def test_hidden_positions_are_left_out() -> None:
-    assert without(at(1, 2, 3), None).tolist() == [1, 2, 3]
-    assert without(at(1, 2, 3), BitMap([2, 9])).tolist() == [1, 3]
-    assert visible_positions(4, BitMap([0, 3])).tolist() == [1, 2]
-    assert without(at(), BitMap([1])).tolist() == []
-
-
-def test_all_rows_are_fetched_without_positions(tmp_path: Path, slice_: FileSlice) -> None:
-    storage = LocalStorage(str(tmp_path))
-    assert sum(t.num_rows for t in fetch(storage, slice_, [K], None)) == 100
-    assert sum(t.num_rows for t in fetch(storage, slice_, [P], None)) == 100
-    assert list(fetch(storage, slice_, [K], at())) == []
-    assert [t.to_pydict() for t in fetch(storage, slice_, [P], at(3, 4))] == [{"p": [7, 7]}]
 
 
 def test_a_file_of_another_size_than_the_log_says_is_refused(tmp_path: Path) -> None:
