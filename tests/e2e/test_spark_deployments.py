@@ -77,6 +77,8 @@ def test_executors_that_lack_the_jar_work_on_over_rows_and_counts(tmp_path: Path
     index_of(path, ["k"])
     where = f"FROM delta.`{path}` WHERE k = 'k7'"
     asked = [
+        f"SELECT g.v, g.m FROM (SELECT v, max(k) m FROM delta.`{path}` GROUP BY v) g"
+        f" JOIN (SELECT v {where}) x ON g.v = x.v",
         f"SELECT max(v) {where} GROUP BY v % 3",
         f"SELECT v + n FROM (SELECT v {where}) JOIN VALUES (1), (2) AS other(n) ON v % 2 = n % 2",
         f"SELECT v, lag(v) OVER (ORDER BY v) {where} AND v > 300",
@@ -87,6 +89,7 @@ def test_executors_that_lack_the_jar_work_on_over_rows_and_counts(tmp_path: Path
     with standalone_cluster(tmp_path) as master:
         told = submitted(master, tmp_path, [*asked, *by_nodes])
     assert told["wrong"] == []
+    assert any(scan.get("keys") == 15 for scan in told["last"][-5])
     served = [scan["served"] for scans in told["last"][-4:] for scan in scans]
     assert served == ["rows", "rows", "rows", "counts"]
     assert told["rows"][-4:] == [3, 15, 7, 1]

@@ -32,11 +32,15 @@ def asked_of_every_mode(path: str) -> list[str]:
         joined.format(t=covered),
         f"SELECT count(*) FROM {covered} WHERE k IN ('k21', 'k32') AND g <> 1",
         f"SELECT g, count(*) FROM {covered} WHERE k LIKE 'k1%' GROUP BY g",
+        "SET spark.tailbit.mostRows=5",
+        f"SELECT a.v, a.m FROM (SELECT v, max(g) m FROM {covered} GROUP BY v) a"
+        f" JOIN {covered} b ON a.v = b.v WHERE b.k = 'k31' AND b.g = 1",
     ]
 
 
 def check_told(told: dict[str, Any]) -> None:
-    """Check that each mode was served and that no row differs."""
+    """Check that each mode was served, that keys of a join filtered rows, and that no row differs."""
     assert told["wrong"] == []
+    assert any("keys" in scan for notes in told["last"] for scan in notes), told
     assert all(told["served"].values()), told
     assert sum(told["rows"]) > 8

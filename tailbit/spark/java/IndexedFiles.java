@@ -22,13 +22,13 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
   private final PreparedDeltaFileIndex planned;
   private final Set<String> named;
   private final long bytes;
-  private final List<Expression> keys;
+  private final List<KeySet> keys;
 
   /**
    * `named`: null for all files. `bytes`: of the rows that the filters leave; -1 where that is not known. `keys`:
    * filters that Delta has not listed its files by.
    */
-  IndexedFiles(PreparedDeltaFileIndex planned, Set<String> named, long bytes, List<Expression> keys) {
+  IndexedFiles(PreparedDeltaFileIndex planned, Set<String> named, long bytes, List<KeySet> keys) {
     super(planned.spark(), planned.deltaLog(), planned.path(), planned.preparedScan().scannedSnapshot());
     this.planned = planned;
     this.named = named;

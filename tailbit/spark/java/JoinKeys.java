@@ -1,6 +1,7 @@
 package io.tailbit.spark;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -13,7 +14,6 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
-import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.InterpretedMutableProjection;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -33,9 +33,12 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
-import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -48,12 +51,14 @@ import scala.jdk.javaapi.CollectionConverters;
 final class JoinKeys {
   private static final int MOST_KEYS = 1000;
 
-  /** Types of which values are equal in other ways than by their parts: 0.0 and -0.0, letters of a collation. */
-  private static final Predicate<DataType> OTHERWISE_EQUAL =
+  /** Types whose values are equal where Java says so: not 0.0 and -0.0, letters of a collation, or bytes. */
+  private static final Predicate<DataType> IS_EQUAL_AS_VALUE =
       type ->
-          type instanceof FloatType
-              || type instanceof DoubleType
-              || type instanceof StringType && !DataTypes.StringType.equals(type);
+          type instanceof NumericType && !(type instanceof FloatType || type instanceof DoubleType)
+              || type instanceof DateType
+              || type instanceof TimestampType
+              || type instanceof TimestampNTZType
+              || DataTypes.StringType.equals(type);
 
   private JoinKeys() {}
 
@@ -135,13 +140,14 @@ final class JoinKeys {
   }
 
   /** Returns filters of rows by the keys of joins, as far as these pay and equal keys are equal values. */
-  static List<Expression> filters(List<Implied> conditions) {
-    List<Expression> filters = new ArrayList<>();
+  static List<KeySet> filters(List<Implied> conditions) {
+    List<KeySet> filters = new ArrayList<>();
     for (Implied implied : conditions) {
       Expression own = implied.condition().value();
-      if (implied.shrinks() && !OTHERWISE_EQUAL.test(own.dataType())) {
-        var keys = CollectionConverters.asJava(implied.condition().list()).stream().map(key -> ((Literal) key).value());
-        filters.add(new InSet(own, CollectionConverters.asScala(keys.toList()).toSet()));
+      if (implied.shrinks() && IS_EQUAL_AS_VALUE.test(own.dataType())) {
+        Set<Object> keys = new HashSet<>();
+        CollectionConverters.asJava(implied.condition().list()).forEach(key -> keys.add(((Literal) key).value()));
+        filters.add(new KeySet(own, keys));
       }
     }
     return filters;

@@ -6,7 +6,6 @@ import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -202,7 +201,7 @@ final class LateRule extends Rule<LogicalPlan> {
   /** Returns a plan that reads some files, or all, and filters their rows by the keys of joins as far as that pays. */
   private static LogicalPlan reading(
       LogicalPlan plan, Scan scan, Set<String> named, long bytes, Map<String, Object> note) {
-    List<Expression> keys = JoinKeys.filters(scan.implied());
+    List<KeySet> keys = JoinKeys.filters(scan.implied());
     if (named == null && bytes < 0 && keys.isEmpty()) {
       return plan;
     }
@@ -210,8 +209,8 @@ final class LateRule extends Rule<LogicalPlan> {
     if (keys.isEmpty()) {
       return reading;
     }
-    note.put("keys", keys.stream().mapToInt(filter -> ((InSet) filter).hset().size()).sum());
-    Expression filter = keys.stream().reduce(And::new).orElseThrow();
+    note.put("keys", keys.stream().mapToInt(KeySet::size).sum());
+    Expression filter = keys.stream().map(Expression.class::cast).reduce(And::new).orElseThrow();
     return reading.transformUp(
         new NodeChange<LogicalPlan>(node -> node instanceof LogicalRelation ? new Filter(filter, node) : null));
   }

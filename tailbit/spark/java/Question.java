@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -28,6 +29,10 @@ final class Question {
   private final SnapshotDescriptor at;
   private final PreparedDeltaFileIndex planned;
   private final List<String> texts = new ArrayList<>();
+
+  /** What people read of conditions by the keys of joins, which are cells of another table. */
+  private final Map<String, String> keys = new HashMap<>();
+
   private final Set<String> left = new LinkedHashSet<>();
   private final Words words;
   private String firstBy;
@@ -54,7 +59,9 @@ final class Question {
     }
     for (JoinKeys.Implied implied : scan.implied()) {
       try {
-        texts.add(words.of(implied.condition()));
+        String text = words.of(implied.condition());
+        texts.add(text);
+        keys.put(text, words.of(implied.condition().value()) + KeySet.told(implied.condition().list().size()));
         selects = true;
         asksForLess = true;
       } catch (Declined notInWords) {
@@ -73,8 +80,12 @@ final class Question {
         firstBy = null;
       }
     }
-    note.put("asked", texts.stream().map(Question::shortened).toList());
+    note.put("asked", texts.stream().map(this::told).toList());
     note.put("left", left);
+  }
+
+  private String told(String text) {
+    return shortened(keys.getOrDefault(text, text));
   }
 
   /** Returns a condition as far as people read it. */
@@ -266,11 +277,11 @@ final class Question {
         used.add(texts.get(number.asInt()));
       }
     }
-    texts.stream().filter(text -> !used.contains(text)).map(Question::shortened).forEach(left::add);
+    texts.stream().filter(text -> !used.contains(text)).map(this::told).forEach(left::add);
     if (reply.path("first").asBoolean()) {
       used.add("the first " + scan.first().most() + (scan.first().isDistinct() ? " values by " : " by ") + firstBy);
     }
-    note.put("asked", used.stream().map(Question::shortened).toList());
+    note.put("asked", used.stream().map(this::told).toList());
   }
 
   private Known known() throws Declined {
