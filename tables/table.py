@@ -306,7 +306,7 @@ class SharedTable(Table):
 
     def gone(self, file: FileNotFoundError) -> Exception:
         """Return the error for a file of the log that is gone at every look."""
-        return FileNotFoundError(*file.args)
+        return file
 
 
 def settled(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -328,7 +328,9 @@ def settled(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
                 except FileNotFoundError as file:
                     table.look_anew()
                     if look == table.looks:
-                        raise table.gone(file) from file
+                        if (error := table.gone(file)) is file:
+                            raise
+                        raise error from file
             raise AssertionError("the last look returns or raises")
 
     return repeated

@@ -151,7 +151,9 @@ def _in_ranges(library: ModuleType, column: Expr, form: Form, stored: Stored | N
         above, below = (column >= library.lit(low, dtype)), (column <= library.lit(high, dtype))
         inside = below if low == least else above if high == most else above & below
         tests.append(inside & and_number)
-    inside_any: Expr = reduce(or_, tests, library.lit(False))
+    if not tests:  # Polars makes one value of an expression without a column
+        return column.is_null() & column.is_not_null()
+    inside_any: Expr = reduce(or_, tests)
     return inside_any
 
 

@@ -21,6 +21,7 @@ from tailbit.base.arrays import Mask
 from tailbit.errors import EvaluationError, PredicateError
 from tailbit.index.query import scan as scanning
 from tailbit.index.query.scan import Scan
+from tailbit.tables.parquet import value_search
 from tailbit.tables.parquet.layout import Layout
 
 PLAIN = (
@@ -34,12 +35,15 @@ PLAIN = (
     "x > X'61' OR dt BETWEEN DATE'1970-01-01' AND DATE'2020-12-31'",
     "s LIKE 'a%c' OR nt = TIMESTAMP_NTZ'1970-01-01 00:00:00'",
     "l >= 9223372036854775807 OR l <= -9223372036854775808",
+    "l IS NOT NULL",
+    "NOT (d IS NULL) AND bo IS NOT NULL",
+    "i IS NOT NULL OR i > 3",
 )
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Six files of random rows, written in random ways."""
+    """Six files of random rows, written in random ways; columns of every other one have no NULL."""
     path = str(tmp_path_factory.mktemp("scans") / "table")
     rng, draw = np.random.default_rng(SEED), random.Random(SEED)
     cells = rows()
@@ -47,8 +51,17 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     files = []
     for number in range(6):
         size = int(rng.integers(100, 1500))
-        at = {name: pa.array(rng.integers(0, cells.num_rows, size)) for name in cells.column_names}
-        mixed = pa.table({name: cells[name].take(its) for name, its in at.items()}, schema=cells.schema)
+        schema = cells.schema
+        given = {name: cells[name] for name in cells.column_names}
+        if number % 2:
+            given = {name: cells[name].drop_null() for name in given}
+            schema = pa.schema([field.with_nullable(not len(given[field.name])) for field in schema])
+        at = {name: rng.integers(0, max(1, len(its)), size) for name, its in given.items()}
+        columns = {
+            name: its.take(pa.array(at[name])) if len(its) else pa.nulls(size, its.type)
+            for name, its in given.items()
+        }
+        mixed = pa.table(columns, schema=schema)
         files.append(builder.data_file(mixed, f"f{number}.parquet", **layout(draw)))
     builder.commit(files)
     return path
@@ -93,9 +106,11 @@ def narrowed(scans: list[Scan], rng: np.random.Generator) -> list[Scan]:
     return out
 
 
+@pytest.mark.parametrize("by_polars", [False, True])
 def test_rows_found_by_stored_values_in_some_row_groups_are_those_found_without(
-    path: str, monkeypatch: pytest.MonkeyPatch
+    path: str, monkeypatch: pytest.MonkeyPatch, by_polars: bool
 ) -> None:
+    monkeypatch.setattr(value_search, "quicker_tested", lambda *_: by_polars)
     made, rng = Conditions(random.Random(SEED + 3)), np.random.default_rng(SEED)
     texts = [*PLAIN, *(made.tree(made.rng.randint(0, 2)).text for _ in range(40))]
     texts += [f"({draw}) AND ({made.tree(1).text})" for draw in PLAIN]
