@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -206,12 +207,36 @@ def test_rows_that_a_join_leaves_out_are_filtered_before_they_are_grouped_or_joi
     accelerated: Acceleration, tables: dict[str, str], name: str
 ) -> None:
     settings = {"spark.tailbit.mostRows": "15", "spark.tailbit.serve": "rows,files"}
+    settings |= {"spark.sql.maxPlanStringLength": "100000"}
     with session_settings(accelerated._spark, settings):
         served(accelerated, tables, {**FILTERED, **UNFILTERED}[name])
         told = [scan.summary or "" for scan in accelerated.last()]
         frame = accelerated._spark.sql({**FILTERED, **UNFILTERED}[name])
         assert "INSET" not in frame._jdf.queryExecution().toString()
     assert any("rows are filtered by" in summary for summary in told) == (name in FILTERED), told
+
+
+def test_rows_do_not_wait_for_keys_by_which_spark_prunes_partitions(
+    accelerated: Acceleration, tmp_path: Path
+) -> None:
+    spark, paths = accelerated._spark, {name: str(tmp_path / name) for name in ("days", "dim")}
+    days = duckdb.sql(
+        "SELECT range id, range % 200 k, (range % 4)::INT part, range * 2 other FROM range(2000)"
+    )
+    dim = duckdb.sql("SELECT range k, (range % 20)::VARCHAR brand, (range % 4)::INT part FROM range(300)")
+    write_deltalake(paths["days"], days.to_arrow_table(), partition_by=["part"])
+    write_deltalake(paths["dim"], dim.to_arrow_table())
+    index_of(paths["days"], ["id", "k"])
+    index_of(paths["dim"], ["brand", "k"])
+    statement = (
+        "SELECT f.id, z.other FROM delta.`{days}` f JOIN delta.`{days}` z ON z.part = f.part"
+        " JOIN delta.`{dim}` v ON f.part = v.part WHERE f.id < 60 AND z.k = 5 AND v.brand = '3'"
+    ).format(**paths)
+    plain = {"spark.sql.maxPlanStringLength": "100000", "spark.tailbit.enabled": "false"}
+    with session_settings(spark, plain):
+        assert "dynamicpruning" in spark.sql(statement)._jdf.queryExecution().toString()
+    assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
+    assert "rows" in [scan.served for scan in accelerated.last() if scan.table == paths["days"]]
 
 
 FEW = "(SELECT * FROM fact WHERE n < 5 AND other > 3)"

@@ -1,6 +1,7 @@
 package io.tailbit.spark;
 
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
@@ -38,7 +39,7 @@ record Scan(
     if (operation.isDefined()
         && operation.get()._3() instanceof LogicalRelation relation
         && location(relation) instanceof PreparedDeltaFileIndex planned) {
-      return new Scan(relation, planned, planned, null, list(operation.get()._1()), list(operation.get()._2()), List.of(), null);
+      return new Scan(relation, planned, planned, null, list(operation.get()._1()), filters(operation.get()._2()), List.of(), null);
     }
     return null;
   }
@@ -50,7 +51,7 @@ record Scan(
         && operation.get()._3() instanceof LogicalRelation relation
         && location(relation) instanceof TahoeLogFileIndex log
         && log.partitionFilters().isEmpty()) {
-      return new Scan(relation, log, null, new Pin(log), list(operation.get()._1()), list(operation.get()._2()), List.of(), null);
+      return new Scan(relation, log, null, new Pin(log), list(operation.get()._1()), filters(operation.get()._2()), List.of(), null);
     }
     return null;
   }
@@ -112,6 +113,11 @@ record Scan(
       snapshot = snapshot == null ? log.getSnapshot() : snapshot;
       return snapshot;
     }
+  }
+
+  /** Returns the filters of a scan but those by which Spark prunes partitions when it runs: a join says as much. */
+  private static List<Expression> filters(scala.collection.immutable.Seq<Expression> all) {
+    return list(all).stream().filter(filter -> !(filter instanceof DynamicPruning)).toList();
   }
 
   private static <T> List<T> list(scala.collection.immutable.Seq<T> items) {
