@@ -63,6 +63,14 @@ class SpaceQuestion:
     def _evaluation(self) -> evaluating.Evaluation:
         return evaluating.Evaluation(self._choice, self.space)
 
+    def open_condition(self) -> Node:
+        """Return what decides the rows that the bounds leave open: bitmaps have decided other conjuncts."""
+        if not isinstance(self._node, And) or self.bounds.exact:
+            return self._node
+        decided = {id(conjunct) for conjunct in self._evaluation.decided}
+        others = tuple(conjunct for conjunct in self._node.children if id(conjunct) not in decided)
+        return others[0] if len(others) == 1 else And(others) if decided else self._node
+
     @property
     def evaluated(self) -> Bounds | None:
         """Return the bounds if they have been evaluated."""

@@ -58,6 +58,8 @@ class Evaluation:
         self.space = space
         self.shared = shared_in(choice.node)
         self.memo: dict[int, Bounds] = {}
+        self.decided: list[Node] = []
+        """Conjuncts of the predicate with exact bounds: TRUE in each row that the predicate leaves open."""
 
     def whole(self) -> Bounds:
         """Compute the bounds of the visible rows where the predicate is TRUE."""
@@ -80,6 +82,10 @@ class Evaluation:
             if bounds is None:
                 children = [self.bounds(child) for child in node.children]
                 bounds = _and(children) if isinstance(node, And) else _or(children)
+                if node is self.node and isinstance(node, And):
+                    self.decided = [
+                        child for child, own in zip(node.children, children, strict=True) if own.exact
+                    ]
                 if id(node) in self.shared:
                     self.memo[id(node)] = bounds
             return bounds

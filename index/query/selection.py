@@ -159,10 +159,11 @@ class Selection:
 
         From the log, partition values or statistics prove that all or no rows of a file match.
         """
-        inexact = [(space, bounds) for space, bounds in self.bounds if not bounds.exact]
+        served = {id(space) for space, bounds in self.bounds if not bounds.exact}
+        inexact = [question for question in self._questions if id(question.space) in served]
         if not inexact and not self.to_scan:
             return [], [], []
-        scans = [search for space, bounds in inexact for search in self._rechecks(space, bounds)]
+        scans = [search for question in inexact for search in self._rechecks(question)]
         hits, uncovered = self._known_and_uncovered()
         sources = [HitSource.RECHECK] * len(scans) + [HitSource.SCAN] * len(uncovered)
         return hits, scans + uncovered, sources
@@ -191,17 +192,18 @@ class Selection:
             total += count(self.storage, scans)
         return total
 
-    def _rechecks(self, space: SpaceView, bounds: Bounds) -> Iterator[Scan]:
-        """Yield scans of the rows of a row space that its bitmaps leave open."""
+    def _rechecks(self, question: SpaceQuestion) -> Iterator[Scan]:
+        """Yield scans of the rows that bitmaps of a row space leave open, for what these do not decide."""
         from tailbit.index.query.scan import Scan
 
+        node, space, bounds = question.open_condition(), question.space, question.bounds
         whole, rest = space.split_whole(bounds.maybe - bounds.sure)
-        scans = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
-        scans += [Scan(slice_, self.node, None, among) for slice_, among in self.by_slice(space, rest)]
+        scans = [Scan(self.snapshot.files[n], node, self.coverage.hidden_of(n)) for n in whole]
+        scans += [Scan(slice_, node, None, among) for slice_, among in self.by_slice(space, rest)]
         truths = pruning.FileTruths(self.pruning, [search.slice_ for search in scans])
         for order, search in enumerate(scans):
             if truths.can_match[order]:
-                yield replace(search, node=truths.narrowed(order))
+                yield search if node is not self.node else replace(search, node=truths.narrowed(order))
 
     def _known_and_uncovered(self) -> tuple[list[FileHits], list[Scan]]:
         """Divide the files that no bitmap serves into hits that the log proves, and scans."""

@@ -30,6 +30,7 @@ from support.waiting import HANG_S
 from tailbit.answer import Answer
 from tailbit.index.postings.row_group import KeyRange
 from tailbit.index.postings.segment import POSTINGS, Segment
+from tailbit.index.predicate.tree import columns_of
 from tailbit.index.query.selection import HitSource, Selection
 
 
@@ -64,6 +65,31 @@ def test_each_file_says_where_it_matches_and_what_told_it(
     assert [(h.slice_.path, h.positions.tolist(), h.source.value) for h in hits] == [
         (f"{file}.parquet", positions, source) for file, positions, source in expected
     ]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "of_index", "of_data"),
+    [
+        ("carrier = 'UA' AND dest = 'SFO'", ["dest"], ["carrier", "dest"]),
+        (
+            "dest = 'SFO' AND flight > 1 AND carrier <> 'AA'",
+            ["dest", "flight"],
+            ["carrier", "dest", "flight"],
+        ),
+        ("carrier = 'UA' OR dest = 'SFO'", ["carrier", "dest"], ["carrier", "dest"]),
+        ("dest = 'SFO' AND (carrier = 'UA' OR flight = 4)", ["carrier", "dest", "flight"], None),
+    ],
+)
+def test_rows_that_bitmaps_leave_open_are_read_for_what_these_do_not_decide(
+    path: str, predicate: str, of_index: list[str], of_data: list[str] | None
+) -> None:
+    selection = selected(path, predicate)
+    _, scans, sources = selection._hits_and_scans
+    columns: dict[HitSource, set[str]] = {HitSource.RECHECK: set(), HitSource.SCAN: set()}
+    for scan, source in zip(scans, sources, strict=True):
+        columns[source] |= {column.label for column in columns_of(scan.node)}
+    assert sorted(columns[HitSource.RECHECK]) == of_index
+    assert sorted(columns[HitSource.SCAN]) == (of_data or of_index)
 
 
 def test_a_selection_and_its_answer_cannot_be_changed(path: str) -> None:
