@@ -110,7 +110,7 @@ def test_one_table_that_cannot_be_indexed_is_its_own_state_and_the_others_go_on(
     assert application.process is not None
     application.process.send_signal(signal.SIGHUP)
     application.wait_for_head("returns")
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
     sound(*map(application.table, NAMES))
 
 
@@ -127,7 +127,7 @@ def test_a_killed_application_goes_on_where_the_ledgers_are(application: Applica
     append(application.table("orders"), 2000)
     application.start()
     application.wait_for_head(*NAMES)
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
     sound(*map(application.table, NAMES))
 
 
@@ -155,7 +155,7 @@ def test_sighup_adds_changes_and_removes_tables_and_a_bad_file_keeps_the_old_one
     append(application.table("orders"))
     application.wait_for_head("orders")
     assert covered(application.table("returns")) == 3
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
     sound(application.table("orders"), application.table("visits"))
 
 
@@ -227,7 +227,7 @@ def test_a_second_application_takes_over_when_the_first_is_killed_and_when_it_is
     append(application.table("visits"))
     application.wait_for_words("taken over from")
     application.wait_for_head(*NAMES)
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
     sound(*map(application.table, NAMES))
 
 
@@ -236,7 +236,7 @@ def test_a_configuration_that_changed_holds_for_the_application_that_takes_over(
 ) -> None:
     one_at_work_and_one_standing_by(application, standby)
     application.configure("orders", "visits", orders='id = "sales"')
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
     append(application.table("orders"))
     append(application.table("returns"))
     standby.wait_for_words("taken over from", "sales: covered v3 of v3")
@@ -262,7 +262,7 @@ def test_an_application_that_was_taken_over_while_it_slept_stands_by_and_nothing
     application.wait_for_words("taken over from")
     append(application.table("orders"), 2000)
     application.wait_for_head(*NAMES)
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
     sound(*map(application.table, NAMES))
 
 
@@ -327,7 +327,7 @@ def test_a_table_without_room_for_its_next_commit_stays_retrying_with_its_true_l
     resource.prlimit(application.process.pid, resource.RLIMIT_FSIZE, before)
     application.wait_for_head("orders")
     application.wait_for_state("orders", "following")
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
     sound(application.table("orders"))
 
 
@@ -350,7 +350,7 @@ def test_the_newest_job_in_the_spark_ui_says_up_to_date_once_the_tables_are(
         append(application.table("visits"), first)
         application.wait_for_head(*NAMES)
         wait_until(lambda: newest().endswith("up to date"), application.death)
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
 
 
 def test_a_column_that_was_dropped_from_one_table_keeps_no_other_from_a_reload(
@@ -367,7 +367,7 @@ def test_a_column_that_was_dropped_from_one_table_keeps_no_other_from_a_reload(
     application.process.send_signal(signal.SIGHUP)
     application.wait_for_words("no column v in the table", "added visits; changed returns")
     application.wait_for_head("orders", "returns", "visits")
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
 
 
 def pipe_as_commit(application: Application, name: str) -> Path:
@@ -412,5 +412,5 @@ def test_a_table_whose_store_never_answers_is_stuck_and_holds_up_no_other(applic
     (application.folder / "pipe").unlink()
     pipe_as_commit(application, "returns")
     application.wait_for_state("returns", "stuck")
-    assert application.end() == 0
+    assert application.end() == 0, application.said.read_text()
     sound(application.table("orders"), application.table("visits"))
