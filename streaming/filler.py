@@ -36,8 +36,8 @@ from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.recovery import LogState, Verdict, lineage_holds, uncounted_after
+from tailbit.index.maintenance.definitions import Requirements, requirements_of
 from tailbit.index.maintenance.rebuild import build_extent_of, lacking, swap_rebuilt
-from tailbit.index.maintenance.requirements import Requirements, requirements_of
 from tailbit.index.model import Definition, FileRecord, Ledger, LedgerState, Settings
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable

@@ -42,6 +42,7 @@ from tailbit.checkpoints.recovery import (
     uncounted_after,
 )
 from tailbit.index.kinds.settings import PostingForms
+from tailbit.index.maintenance.definitions import requirements_of
 from tailbit.index.maintenance.rebuild import (
     BuildExtent,
     Extent,
@@ -52,7 +53,6 @@ from tailbit.index.maintenance.rebuild import (
     rebuild,
     swap_rebuilt,
 )
-from tailbit.index.maintenance.requirements import requirements_of
 from tailbit.index.model import FileRecord
 from tailbit.index.sql.terms import indexed_columns_of, kept_columns
 from tailbit.index.store.table import MetadataTable

@@ -15,8 +15,8 @@ from tailbit.base.errors import CommitGapError, CorruptIndexError, VersionNotFou
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
+from tailbit.index.maintenance.definitions import requirements_of
 from tailbit.index.maintenance.rebuild import left_to_fill
-from tailbit.index.maintenance.requirements import requirements_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.model import Version, after

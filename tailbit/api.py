@@ -23,7 +23,7 @@ from tailbit.base.errors import UsageError
 from tailbit.base.lazy import lazy
 from tailbit.handle import opened, table_name
 from tailbit.index.predicate.tree import Constant, Node
-from tailbit.index.query.damages import Damages
+from tailbit.index.query.coverage import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind

@@ -31,7 +31,7 @@ from tailbit.index.functions.vectors import (
     unscaled,
     within,
 )
-from tailbit.index.ordered import WORD_DIGITS
+from tailbit.index.keys import WORD_DIGITS
 from tailbit.index.values.literals import WHOLE
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of

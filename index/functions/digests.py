@@ -29,7 +29,7 @@ from tailbit.index.functions.vectors import (
     texts_of_pieces,
     unscaled,
 )
-from tailbit.index.ordered import WORD_DIGITS
+from tailbit.index.keys import WORD_DIGITS
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
 

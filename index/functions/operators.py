@@ -23,8 +23,7 @@ from tailbit.index.functions.vectors import (
     numbers,
     within,
 )
-from tailbit.index.keys import key_type_of
-from tailbit.index.ordered import ordered_ints
+from tailbit.index.keys import key_type_of, ordered_ints
 from tailbit.index.values.literals import WHOLE
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of

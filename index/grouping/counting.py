@@ -46,8 +46,7 @@ from tailbit.index.grouping.dictionary import (
     one_array,
     unfold,
 )
-from tailbit.index.keys import NO_KEYS
-from tailbit.index.ordered import WORD_DIGITS
+from tailbit.index.keys import NO_KEYS, WORD_DIGITS
 from tailbit.index.tuple_keys import truncated
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of

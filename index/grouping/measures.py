@@ -33,9 +33,8 @@ from tailbit.index.grouping.dictionary import coded, full_keys, python_values, u
 from tailbit.index.grouping.facets import count_groups, is_counted
 from tailbit.index.grouping.groups import Groups
 from tailbit.index.grouping.rows import Rows, fetch_values
-from tailbit.index.keys import decode_keys, encode_value, integer_keys
+from tailbit.index.keys import decode_keys, encode_value, integer_keys, ordered_ints
 from tailbit.index.model import key_type_of_column
-from tailbit.index.ordered import ordered_ints
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection

@@ -28,7 +28,7 @@ from tailbit.index.model import key_type_of_column
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node
 from tailbit.index.predicate.value_sets import ValueSet
-from tailbit.index.query.damages import Damages
+from tailbit.index.query.coverage import Damages
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING
 from tailbit.tables.model import Column, FileSlice

@@ -33,7 +33,7 @@ from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.index_files import aligned, sort, write_index_file, write_parquet
-from tailbit.index.keys import encode_array, encode_value, key_type_of
+from tailbit.index.keys import Value, encode_array, encode_value, key_type_of
 from tailbit.index.kinds import files
 from tailbit.index.kinds.files import FILES, FooterKind, RecordedPlaces
 from tailbit.index.kinds.kind import (
@@ -51,7 +51,6 @@ from tailbit.index.kinds.kind import (
 )
 from tailbit.index.kinds.settings import BLOOM_FORMAT
 from tailbit.index.model import Definition, IndexFile, key_type_of_column
-from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, no_rows, numpy_of

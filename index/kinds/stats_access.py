@@ -34,12 +34,11 @@ from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.index_files import open_index_file
-from tailbit.index.keys import key_type_of, widening_factor, widens
+from tailbit.index.keys import SIGN, key_type_of, ordered_int, widening_factor, widens
 from tailbit.index.kinds.files import RecordedPlaces
 from tailbit.index.kinds.kind import reading, stored_type
 from tailbit.index.kinds.stats_rows import united
 from tailbit.index.model import Definition
-from tailbit.index.ordered import SIGN, ordered_int
 from tailbit.index.predicate.implied import implied, implies
 from tailbit.index.predicate.pruning import ColumnBounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or

@@ -38,9 +38,8 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import DataFileError
 from tailbit.base.lazy import lazy
 from tailbit.index.index_files import GROUP_ROWS, sort, starts
-from tailbit.index.keys import encode_array, is_textual, key_type_of
+from tailbit.index.keys import SIGN, encode_array, is_textual, key_type_of
 from tailbit.index.kinds.kind import stored_type
-from tailbit.index.ordered import SIGN
 from tailbit.index.predicate.value_sets import beyond_prefix
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array

@@ -22,8 +22,7 @@ from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.files import column_sets
 from tailbit.index.maintenance.alter import change_definitions, retried
-from tailbit.index.maintenance.definitions import definition_named
-from tailbit.index.maintenance.requirements import Requirements, requirements_of
+from tailbit.index.maintenance.definitions import Requirements, definition_named, requirements_of
 from tailbit.index.model import (
     DEFERRED,
     REPLACES,

@@ -23,8 +23,8 @@ from tailbit.index.keys import KeyRange
 from tailbit.index.postings.gaps import Gaps
 from tailbit.index.postings.segment import STORED, Segment
 from tailbit.index.roaring.collected import narrowest
+from tailbit.index.roaring.containers import bitmap_where
 from tailbit.index.roaring.decode import place_codes
-from tailbit.index.roaring.masks import bitmap_where
 from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, numpy_of

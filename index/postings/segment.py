@@ -32,10 +32,10 @@ from tailbit.tables.storage import Storage
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-    from tailbit.index.roaring import decode, masks
+    from tailbit.index.roaring import containers, decode
 else:
     decode = lazy("tailbit.index.roaring.decode")
-    masks = lazy("tailbit.index.roaring.masks")
+    containers = lazy("tailbit.index.roaring.containers")
 
 _DENSE = ("key", "cardinality", "bitmap")
 STORED = (*_DENSE, *gaps.COLUMNS)
@@ -508,7 +508,7 @@ def _covered(work: Sequence[tuple[int, Callable[[], Cover]]], rows: int) -> list
         decoded = list(chain.from_iterable(in_order(partial(_done, some) for some in batches)))
     dense = [bits for bitmaps, _ in decoded for bits in bitmaps]
     sparse = [positions for _, listed in decoded for positions in listed]
-    return [*dense, masks.union_of(sparse, rows)] if sparse else dense
+    return [*dense, containers.union_of(sparse, rows)] if sparse else dense
 
 
 def _done(calls: Sequence[Callable[[], Cover]], _: bool) -> list[Cover]:

@@ -36,7 +36,7 @@ from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import Call, Expression, columns_in
 from tailbit.index.functions.vectors import canonical, from_canonical
-from tailbit.index.ordered import Value, float_at, ordered_int
+from tailbit.index.keys import Value, float_at, ordered_int
 from tailbit.index.predicate import monotonic
 from tailbit.index.predicate.monotonic import NotRising, Number, course, domain_of, edge_days
 from tailbit.index.predicate.tree import Leaf

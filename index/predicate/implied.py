@@ -34,7 +34,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.expression.unvarying import is_unvarying
 from tailbit.index.functions.tree import Ref, columns_in
-from tailbit.index.ordered import Value
+from tailbit.index.keys import Value
 from tailbit.index.predicate.images import MOST_VALUES, Image, few_values, image, is_point, pinned
 from tailbit.index.predicate.monotonic import NotRising
 from tailbit.index.predicate.rising import over_term, truth_of

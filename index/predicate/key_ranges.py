@@ -31,7 +31,9 @@ import pyarrow as pa
 from tailbit.base.dataclass import dataclass
 from tailbit.index.keys import (
     MAX_KEY,
+    SIGN,
     KeyRange,
+    Value,
     encode_value,
     integer_keys,
     is_textual,
@@ -40,7 +42,6 @@ from tailbit.index.keys import (
     scale_of,
     widening_factor,
 )
-from tailbit.index.ordered import SIGN, Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.index.tuple_keys import (
     BEHIND,

@@ -40,7 +40,7 @@ import numpy as np
 from tailbit.base.arrays import Longs
 from tailbit.index.functions.dates import STEPS, days_from, first_day
 from tailbit.index.functions.tree import Call, Expression, Ref
-from tailbit.index.ordered import first_reached, float_at, ordered_int
+from tailbit.index.keys import first_reached, float_at, ordered_int
 from tailbit.index.predicate.value_sets import Interval, Span, ValueSet, beyond_prefix
 from tailbit.index.values.casts import rising_cast
 from tailbit.index.values.literals import DATE, DIGITS, MAX_DIGITS, NUMERIC, TIMES, WHOLE, Literal, range_of

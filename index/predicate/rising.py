@@ -26,7 +26,7 @@ from tailbit.base.arrays import Longs
 from tailbit.base.lazy import lazy
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
-from tailbit.index.ordered import Value
+from tailbit.index.keys import Value
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, TruthValue, TruthValues
 from tailbit.index.predicate.tree import (
     COMPARED,

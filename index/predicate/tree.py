@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
-from tailbit.index.ordered import Value
+from tailbit.index.keys import Value
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.value_sets import VALUES, Interval, ValueSet, beyond_prefix
 from tailbit.tables.model import Column

@@ -16,8 +16,17 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.errors import EvaluationError
-from tailbit.index.keys import decimal_longs, encode_array, encode_value, is_textual, key_type_of, scale_of
-from tailbit.index.ordered import Value, ordered_int, ordered_ints
+from tailbit.index.keys import (
+    Value,
+    decimal_longs,
+    encode_array,
+    encode_value,
+    is_textual,
+    key_type_of,
+    ordered_int,
+    ordered_ints,
+    scale_of,
+)
 from tailbit.index.predicate.computed import Computed, error_of, judge
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, nodes_of, shared_in
 from tailbit.index.predicate.value_sets import Interval, ValueSet

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from tailbit.base.dataclass import dataclass
-from tailbit.index.ordered import Value, ordered_int
+from tailbit.index.keys import Value, ordered_int
 
 
 class Interval(NamedTuple):

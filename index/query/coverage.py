@@ -8,7 +8,7 @@ costs time, not rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
@@ -23,12 +23,28 @@ from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import Access, FileNumbers, PartitionTexts, SpaceView
 from tailbit.index.kinds.files import QUERY_COLUMNS, column_sets
 from tailbit.index.model import Definition
-from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, numpy_of
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
+
+
+class Damages:
+    """Damaged files of an index, each once, in the order in which they were noticed.
+
+    Threads that share an answer may note damages concurrently: noting is atomic, and so is iterating.
+    """
+
+    def __init__(self, *damages: CorruptIndexError) -> None:
+        self._by_text = {str(damage): damage for damage in damages}
+
+    def note(self, damage: CorruptIndexError) -> None:
+        """Add a damage, unless it was noted before."""
+        self._by_text.setdefault(str(damage), damage)
+
+    def __iter__(self) -> Iterator[CorruptIndexError]:
+        return iter(list(self._by_text.values()))
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.once import once
-from tailbit.index.keys import decimal_longs, encode_array, is_textual, scale_of
-from tailbit.index.ordered import ordered_ints
+from tailbit.index.keys import decimal_longs, encode_array, is_textual, ordered_ints, scale_of
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, in_one, numpy_of
 from tailbit.tables.parquet.assembly import polars

@@ -37,9 +37,8 @@ from tailbit.index.postings.segment import Segment
 from tailbit.index.postings.sorted_keys import LookupKeys, ascending, keys_at, order_by_digits
 from tailbit.index.predicate.tree import Constant, Leaf, Node, all_of
 from tailbit.index.predicate.value_sets import ValueSet
-from tailbit.index.query.hashed_keys import by_hash, rechecked
 from tailbit.index.query.key_join import MANY, KeyJoin
-from tailbit.index.query.lookup import KeyRows, are_most, is_scanned, rows_of_keys
+from tailbit.index.query.lookup import KeyRows, are_most, by_hash, is_scanned, rechecked, rows_of_keys
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.index.values.given_keys import converted

@@ -30,8 +30,7 @@ from tailbit.index.evaluation.access import SpaceQuestion, count_true
 from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.predicate.tree import Node
-from tailbit.index.query.coverage import Coverage
-from tailbit.index.query.damages import Damages
+from tailbit.index.query.coverage import Coverage, Damages
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import FileSlice, Version

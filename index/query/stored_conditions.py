@@ -18,8 +18,7 @@ import pyarrow as pa
 from tailbit.base.arrays import Mask
 from tailbit.base.errors import ColumnTypeError
 from tailbit.base.lazy import lazy
-from tailbit.index.keys import is_textual, key_type_of, scale_of
-from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int
+from tailbit.index.keys import SIGN, WORD_DIGITS, float_at, is_textual, key_type_of, ordered_int, scale_of
 from tailbit.index.predicate.computed import Computed, judge
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of
 from tailbit.index.predicate.value_sets import Interval

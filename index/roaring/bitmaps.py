@@ -30,8 +30,7 @@ from pyroaring import BitMap
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.index.roaring.collected import Codes
-from tailbit.index.roaring.containers import BLOCK, most_roaring_bytes, roaring_bytes
-from tailbit.index.roaring.masks import bitmap_where
+from tailbit.index.roaring.containers import BLOCK, bitmap_where, most_roaring_bytes, roaring_bytes
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 RANGE_ROWS = 1 << 20

@@ -39,8 +39,7 @@ from tailbit.index.predicate.tree import (
     is_true,
     negate,
 )
-from tailbit.index.sql.expressions import ExpressionReader, chain
-from tailbit.index.sql.operands import OperandReader, bare
+from tailbit.index.sql.expressions import ExpressionReader, OperandReader, bare, chain
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
 from tailbit.index.sql.syntax.tree import Tree, first_of

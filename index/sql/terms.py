@@ -18,8 +18,7 @@ from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term, ind
 from tailbit.index.functions.tree import Expression, Ref, columns_in, key_of, spelled
 from tailbit.index.keys import key_type_of
 from tailbit.index.model import Definition, Term, TermColumn
-from tailbit.index.sql.expressions import ExpressionReader
-from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.expressions import ExpressionReader, OperandReader
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.sql.syntax.tokens import tokens_of

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
-from tailbit.index.ordered import Value
+from tailbit.index.keys import Value
 from tailbit.index.values.literals import (
     DATE,
     DOUBLE,

@@ -17,7 +17,7 @@ import numpy as np
 from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
-from tailbit.index.ordered import Value
+from tailbit.index.keys import Value
 from tailbit.tables.model import Column, DataType
 
 if TYPE_CHECKING:

@@ -51,9 +51,8 @@ from tailbit.index.postings.postings import Postings
 from tailbit.index.roaring.bitmaps import Bitmaps, bitmaps
 from tailbit.index.roaring.coding import CodedColumn, CodedPart, Coding, order_with_nulls
 from tailbit.index.roaring.collected import Codes
-from tailbit.index.roaring.containers import BLOCK, pays
+from tailbit.index.roaring.containers import BLOCK, bitmap_where, pays
 from tailbit.index.roaring.elements import Coded, ElementCoding, coding_of
-from tailbit.index.roaring.masks import bitmap_where
 from tailbit.index.roaring.spilled import SpilledKeys
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import in_one, numpy_of

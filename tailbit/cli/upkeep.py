@@ -27,7 +27,7 @@ from tailbit.cli.options import (
 
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Problem
-    from tailbit.index.maintenance.checks import DamagedPart, Report
+    from tailbit.index.maintenance.verify import DamagedPart, Report
     from tailbit.upkeep.machine import Finding
     from tailbit.upkeep.repairs import Repaired
 
@@ -93,7 +93,7 @@ def _table_and_index(table: str, index: str | None) -> str:
 
 def _print_report(report: Report, repair: str) -> None:
     """Print what was checked, and a line for each damaged part with what to do; `repair`: the command."""
-    from tailbit.index.maintenance.checks import damaged_parts
+    from tailbit.index.maintenance.verify import damaged_parts
 
     click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
     checked = (
@@ -158,7 +158,7 @@ def repair(table: str, samples: int, seed: int, columns: str | None, index: str 
     """
     from tailbit.cli.building import builds_shown
     from tailbit.cli.render import progress_bar
-    from tailbit.index.maintenance.checks import damaged_parts
+    from tailbit.index.maintenance.verify import damaged_parts
 
     opened = open_for_question(table, index)
     with progress_bar("verify", hidden=as_json) as advance:

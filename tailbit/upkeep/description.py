@@ -9,8 +9,8 @@ from itertools import chain
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.grouping.unserved import change_of
+from tailbit.index.maintenance.definitions import requirements_of
 from tailbit.index.maintenance.rebuild import lacking, unrecorded_by_definition
-from tailbit.index.maintenance.requirements import requirements_of
 from tailbit.index.model import COUNTS_REASON, DEFERRED, Definition
 from tailbit.index.postings.encoding import encoding_of
 from tailbit.index.sql.terms import zone_of

@@ -14,8 +14,8 @@ from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.checkpoints.signs import LastSign, State, last_sign
 from tailbit.handle import opened
 from tailbit.index.maintenance.create import remembered_settings
+from tailbit.index.maintenance.definitions import requirements_of
 from tailbit.index.maintenance.rebuild import BuildExtent, build_extent_of, lacking
-from tailbit.index.maintenance.requirements import requirements_of
 from tailbit.index.model import REPLACES, Definition, Standing
 from tailbit.index.postings.encoding import Encoding, encoding_of
 from tailbit.index.postings.segment import Segment

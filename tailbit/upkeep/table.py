@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tailbit.checkpoints.builds import Builds
     from tailbit.index.advice.advise import Advice
     from tailbit.index.maintenance.alter import Altered
-    from tailbit.index.maintenance.checks import Report
+    from tailbit.index.maintenance.verify import Report
     from tailbit.index.model import Settings
     from tailbit.index.store.state import IndexState
     from tailbit.index.store.table import MetadataTable
@@ -277,7 +277,7 @@ def _chosen(
 
 def _unreadable(standing: Standing, damage: CorruptIndexError) -> Report:
     from tailbit.index.kinds.kind import Problem
-    from tailbit.index.maintenance.checks import Report
+    from tailbit.index.maintenance.verify import Report
 
     report = Report(state=standing.value)
     report.note(Problem.of(damage))

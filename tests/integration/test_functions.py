@@ -19,8 +19,7 @@ from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.texts import cased
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import ERRORS, Vector
-from tailbit.index.sql.expressions import ExpressionReader
-from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.expressions import ExpressionReader, OperandReader
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.values.literals import STRING, Literal
 

@@ -18,8 +18,7 @@ from support.fuzzer.statistics import statistics
 from support.histories import SCHEMA as ARROW
 from support.predicates import POOLS, random_predicates
 from support.truth import matches
-from tailbit.index.keys import encode_array, key_type_of, widen_keys
-from tailbit.index.ordered import Value
+from tailbit.index.keys import Value, encode_array, key_type_of, widen_keys
 from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
 from tailbit.index.predicate.pruning import FileTruths
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, is_null, is_true, negate

@@ -12,8 +12,16 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailbit.index.keys import MAX_KEY, decode_keys, encode_array, encode_value, key_type_of, widen_keys
-from tailbit.index.ordered import ordered_int, ordered_ints
+from tailbit.index.keys import (
+    MAX_KEY,
+    decode_keys,
+    encode_array,
+    encode_value,
+    key_type_of,
+    ordered_int,
+    ordered_ints,
+    widen_keys,
+)
 from tailbit.tables.model import DataType
 
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1])

@@ -11,8 +11,7 @@ from support.function_cells import CELLS, COLUMNS, rows, schema
 from tailbit.errors import PredicateError
 from tailbit.index.functions.casting import is_castable
 from tailbit.index.functions.tree import Expression
-from tailbit.index.sql.expressions import ExpressionReader
-from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.expressions import ExpressionReader, OperandReader
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.tables.model import DataType
 

@@ -26,8 +26,7 @@ from tailbit.index.predicate.tree import Leaf, Node, all_of, any_of, columns_of
 from tailbit.index.predicate.truth import judged
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.index.sql.bind import bind
-from tailbit.index.sql.expressions import ExpressionReader
-from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.expressions import ExpressionReader, OperandReader
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column

@@ -11,8 +11,8 @@ import pytest
 
 import tailbit
 from support.tables import index_of
-from tailbit.index.evaluation import key_values
-from tailbit.index.evaluation.key_values import KeyValues
+from tailbit.index.evaluation import computed
+from tailbit.index.evaluation.computed import KeyValues
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions import groups
 from tailbit.index.functions.tree import Call, Expression, Ref
@@ -28,7 +28,7 @@ TEXTS = pa.array([f"user-{n % 7}-{n}" for n in range(1000)] + [None])
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch) -> Cache[object, Vector]:
     held: Cache[object, Vector] = Cache(1 << 20)
-    monkeypatch.setattr(key_values, "_VALUES", held)
+    monkeypatch.setattr(computed, "_VALUES", held)
     return held
 
 
@@ -79,7 +79,7 @@ def test_values_of_other_segments_and_other_types_are_not_taken_for_these(
 def test_values_larger_than_their_share_of_the_memory_are_not_kept(
     cache: Cache[object, Vector], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_values, "_LIMIT", 100)
+    monkeypatch.setattr(computed, "_LIMIT", 100)
     evaluate(part(3), {"s": TEXTS}, len(TEXTS), KeyValues("segment").of)
     assert cache.items() == []
 

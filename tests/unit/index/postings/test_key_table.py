@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from tailbit.index.postings.key_table import KeyTable, PositionLists
+from tailbit.index.postings.paged_lookup import KeyTable, PositionLists
 from tailbit.index.postings.sorted_keys import LookupKeys
 
 ROWS = 300_000

@@ -16,7 +16,7 @@ from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.tables import LONG, gone, index_files, index_of
 from tailbit.index.grouping.choice import CountingWay
-from tailbit.index.query.reasons import Reason
+from tailbit.index.query.explain import Reason
 from tailbit.streaming.settings import StreamSettings
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reasons.md").read_text()

@@ -29,8 +29,8 @@ from tailbit.index.postings import paged_lookup, postings, segment
 from tailbit.index.postings.layout import NUMBER, PAGE_ROWS
 from tailbit.index.postings.layout import UUID as UUIDS
 from tailbit.index.query import key_join, locate
-from tailbit.index.query.hashed_keys import by_hash
 from tailbit.index.query.key_join import KeyJoin
+from tailbit.index.query.lookup import by_hash
 
 ROWS, FILES = 12_000, 3
 """Rows of the table: a row space has some 24 pages of a key."""

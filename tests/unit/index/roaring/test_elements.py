@@ -13,10 +13,9 @@ from pyroaring import BitMap
 
 from support.tuples import encode_tuples
 from tailbit.index.postings.gaps import Gaps
-from tailbit.index.roaring import tuples
+from tailbit.index.roaring import collected
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.elements import CodedElements, ElementCoding
-from tailbit.index.roaring.tuples import collected_tuples
 from tailbit.index.write.posting import SpillingCoding, laid_out, postings_of
 
 Arrays = Sequence[Sequence[str | None] | None]
@@ -145,6 +144,6 @@ def test_numbers_are_replaced_by_their_places_before_they_overflow() -> None:
     columns = [pa.array(random.integers(0, 1 << 50, 5_000)) for _ in range(4)]
     rows = pa.StructArray.from_arrays(columns, list("1234"))
     key_type = "tuple(integer,integer,integer,integer)"
-    part = collected_tuples(0, rows, key_type)
+    part = collected.collected(0, rows, key_type)
     assert part.keys.take(pa.array(part.ids.tolist())).equals(encode_tuples(rows, key_type))
-    assert tuples._MOST < 1 << 63
+    assert collected._MOST < 1 << 63

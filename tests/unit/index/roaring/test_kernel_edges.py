@@ -12,8 +12,7 @@ from pyroaring import BitMap
 
 from tailbit.index.postings.written import check_bitmaps
 from tailbit.index.roaring.bitmaps import bitmaps
-from tailbit.index.roaring.containers import BLOCK, LIMIT, pays, roaring_bytes
-from tailbit.index.roaring.masks import bitmap_where, union_of
+from tailbit.index.roaring.containers import BLOCK, LIMIT, bitmap_where, pays, roaring_bytes, union_of
 
 Codes = npt.NDArray[np.uint32]
 LIMITS = (2, 17, 300)

@@ -14,7 +14,7 @@ import tailbit
 from support.tables import eight_flights
 from tailbit import errors
 from tailbit.errors import EvaluationError, PredicateError, TailbitError, UnknownColumnError
-from tailbit.index.sql import operands, refusals
+from tailbit.index.sql import expressions, refusals
 from tailbit.index.sql.ddl import refusals as ddl_refusals
 from tailbit.index.sql.syntax import hints, tokens
 
@@ -162,7 +162,7 @@ def test_a_type_in_a_message_has_the_article_that_its_sound_asks_for(
     assert not re.search(r"\ba [aeiou]\w*\b(?! b)", str(caught.value))
 
 
-MODULES = (refusals, operands, ddl_refusals, hints, tokens, errors)
+MODULES = (refusals, expressions, ddl_refusals, hints, tokens, errors)
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -20,9 +20,8 @@ from deltalake import write_deltalake
 from support.drive import Drive
 from tailbit.errors import StorageError
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
-from tailbit.index.roaring.coding import Coding
+from tailbit.index.roaring.coding import Coding, order_of_texts
 from tailbit.index.roaring.elements import ElementCoding
-from tailbit.index.roaring.leading import order_of_texts
 from tailbit.index.write import posting
 from tailbit.index.write.posting import SpillingCoding
 from tailbit.tables.storage import open_storage
