@@ -34,6 +34,7 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, nested_arra
 from tailbit.tables.model import UUID, Column
 from tailbit.tables.parquet.file import ParquetNode, plain_type
 from tailbit.tables.schema import PRESENCE, arrow_type
+from tailbit.tables.variant import unshredded
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -248,10 +249,14 @@ class Decoder:
         return nested_array(pa.struct(fields), children, null=_nulls(stored))
 
     def _variant(self, stored: pa.StructArray, type_: pa.DataType) -> pa.Array:
-        """Return the two encoded parts of a variant; refuse a variant that is shredded into columns."""
+        """Return the two encoded parts of a variant, also where it is shredded into columns."""
         fields = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
-        if fields.keys() != {"metadata", "value"}:
-            raise DataFileError(file=self.path, reason=f"column {self.label} holds a shredded variant")
+        try:
+            if "typed_value" in fields:
+                fields["value"] = unshredded(stored)
+        except (ValueError, LookupError, pa.ArrowException) as wrong:
+            reason = f"column {self.label} holds a shredded variant that cannot be read: {wrong!r}"
+            raise DataFileError(file=self.path, reason=reason) from wrong
         arrays = [pc.cast(fields[f.name], pa.binary()) for f in type_]
         return nested_array(type_, arrays, null=_nulls(stored))
 

@@ -263,6 +263,7 @@ def session(warehouse: Path) -> SparkSession:
         # It keeps deletes as they were read, of the type that a key had before it was promoted.
         "spark.sql.iceberg.executor-cache.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.variant.writeShredding.enabled": "false",
     }
     builder = SparkSession.builder.master("local[2]")
     for key, value in settings.items():

@@ -304,6 +304,45 @@ def defaults(maker: Maker, version: int) -> None:
     maker.sql("INSERT INTO {t} (k) VALUES (4)")
 
 
+def variants(maker: Maker, version: int) -> None:
+    """Variants of every type, whole and shredded into columns: objects with other fields, of other types."""
+    columns = "k BIGINT, v VARIANT, w VARIANT, l VARIANT, st STRUCT<n: VARIANT>, a ARRAY<VARIANT>"
+    maker.create(columns, version, **MERGED, **{"write.parquet.shred-variants": "true"})
+    typed = """to_variant_object(named_struct('i', CAST(id AS INT), 'g', id * 9999999999,
+        'f', CAST(id AS FLOAT) / 4, 'd', CAST(id AS DOUBLE) / 3, 'p', CAST(id AS DECIMAL(5, 2)) / 4,
+        'q', CAST(id AS DECIMAL(18, 4)), 'r', CAST(id AS DECIMAL(38, 10)) * -1,
+        'day', date_add(DATE'1969-12-28', CAST(id AS INT)), 'x', CAST(concat('b', id) AS BINARY),
+        'ts', timestamp_micros(id * 3600000000 - 90000000000), 'tn', TIMESTAMP_NTZ'2020-02-28 23:30:00',
+        'b', id % 2 = 0, 's', repeat('ä', CAST(id * 9 AS INT)), 'z', IF(id % 3 = 0, NULL, id)))"""
+
+    def insert(first: int, end: int) -> None:
+        maker.sql(
+            f"""INSERT INTO {{t}} SELECT id, CASE id % 8
+              WHEN 0 THEN NULL WHEN 1 THEN parse_json('null') WHEN 2 THEN parse_json('[1, "x", {{"a": 2}}]')
+              WHEN 3 THEN parse_json('{{"a": "other", "more": {{"ü": [null, 1.5]}}, "b": null}}')
+              WHEN 4 THEN parse_json('{{}}')
+              ELSE parse_json(concat('{{"b": "t', id, '", "a": ', id, ', "c": {{"e": [', id, ', 2], "d": ',
+                id / 4, '}}}}'))
+            END, {typed}, parse_json(CASE id % 3 WHEN 0 THEN '[]' WHEN 1 THEN concat('[', id, ', 300, "y"]')
+              ELSE concat('[', id, ', null]') END),
+            named_struct('n', parse_json(concat('{{"q": ', id, '}}'))), array(parse_json(string(id)), NULL)
+            FROM range({first}, {end}, 1, 1)"""
+        )
+
+    insert(0, 24)
+    maker.sql("DELETE FROM {t} WHERE k IN (5, 9)")
+    maker.sql(
+        "INSERT INTO {t} SELECT id, parse_json(string(id)), to_variant_object(array(string(id))), NULL, NULL,"
+        " NULL FROM range(30, 36, 1, 1)"
+    )
+    maker.sql("ALTER TABLE {t} RENAME COLUMN v TO `the value`")
+    maker.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.parquet.shred-variants'='false')")
+    insert(40, 48)
+    maker.sql("UPDATE {t} SET w = `the value` WHERE k IN (6, 7, 41)")
+    maker.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.parquet.shred-variants'='true')")
+    maker.call("rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'))")
+
+
 SHAPES = {
     **{f"uuids_v{n}": (uuids, n) for n in (1, 2, 3)},
     **{f"keys_v{n}": (keys, n) for n in (2, 3)},
@@ -313,4 +352,5 @@ SHAPES = {
     "nested": (nested, 2),
     "defaults": (defaults, 3),
     "bare": (bare, 1),
+    "variants": (variants, 3),
 }

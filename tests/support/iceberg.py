@@ -7,6 +7,7 @@ import tarfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,4 +53,14 @@ def unpack(name: str, folder: Path) -> Unpacked:
 
 def counted(rows: pa.Table) -> Counter[str]:
     """Count equal rows; a value is told by its text, so that NaN is equal to NaN."""
-    return Counter(repr(sorted(row.items())) for row in rows.to_pylist())
+    return Counter(repr(sorted(_ordered(row).items())) for row in rows.to_pylist())
+
+
+def _ordered(value: Any) -> Any:
+    """Return a value in which the parts of variants, whose order writers choose, are in one order."""
+    if isinstance(value, list):
+        return [*map(_ordered, value)]
+    if not isinstance(value, dict):
+        return value
+    items = sorted(value.items()) if value.keys() == {"metadata", "value"} else value.items()
+    return {name: _ordered(inner) for name, inner in items}

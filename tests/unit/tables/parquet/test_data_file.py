@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import VariantVal
 
 from support.delta_builder import delta_type
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
@@ -344,8 +346,41 @@ def test_a_variant_is_its_two_parts_whatever_their_order(tmp_path: Path) -> None
     stored = pa.array([{"value": b"v", "metadata": b"m"}, None])
     expected = [{"metadata": b"m", "value": b"v"}, None]
     assert values(tmp_path, stored, "variant") == expected
-    with pytest.raises(DataFileError, match="shredded"):
-        values(tmp_path, pa.array([{"value": b"v", "metadata": b"m", "typed_value": 1}]), "variant")
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 300])
+def test_a_shredded_variant_of_any_size_is_put_together_as_spark_reads_it(count: int, tmp_path: Path) -> None:
+    names = sorted(f"f{n}" for n in range(300))
+    offsets = [0, *accumulate(map(len, names))]
+    width = [(300).to_bytes(2, "little"), *(end.to_bytes(2, "little") for end in offsets)]
+    metadata = b"\x51" + b"".join(width) + "".join(names).encode()
+    fields = {name: {"typed_value": "x" * n} for n, name in enumerate(names[:count])}
+    numbers = [{"typed_value": n} for n in range(count)]
+    for typed, expected in (
+        (fields, {name: field["typed_value"] for name, field in fields.items()}),
+        (numbers, [*range(count)]),
+    ):
+        (read,) = values(tmp_path, pa.array([{"metadata": metadata, "typed_value": typed}]), "variant")
+        assert VariantVal(read["value"], read["metadata"]).toPython() == expected
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"value": b"\x00", "metadata": b"\x01\x00\x00", "typed_value": {"a": {"typed_value": 1}}},
+        {"value": None, "metadata": b"\x01\x00\x00", "typed_value": {"a": {"typed_value": 1}}},
+        {"value": b"\x02\x01\x00", "metadata": b"\x01\x00\x00", "typed_value": {"a": {"typed_value": 1}}},
+        {"value": None, "metadata": b"\x01\x05", "typed_value": {"a": {"typed_value": 1}}},
+        {"value": None, "metadata": b"", "typed_value": 1},
+        {"value": None, "metadata": b"\x01\x00\x00", "typed_value": Decimal("1" * 41)},
+    ],
+    ids=["no object", "a name that is not there", "cut short", "a short dictionary", "empty", "a type"],
+)
+def test_a_shredded_variant_that_contradicts_itself_is_named_with_file_and_column(
+    stored: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(DataFileError, match=r"x\.parquet.*column a holds a shredded variant"):
+        values(tmp_path, pa.array([stored]), "variant")
 
 
 @pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
