@@ -20,11 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
@@ -32,10 +31,10 @@ from tailbit.base.errors import CorruptIndexError
 from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
-from tailbit.index.index_files import aligned, sort, write_index_file, write_parquet
+from tailbit.index.index_files import aligned, sort, starts, write_index_file, write_parquet
 from tailbit.index.keys import Value, encode_array, encode_value, key_type_of
 from tailbit.index.kinds import files
-from tailbit.index.kinds.files import FILES, FooterKind, RecordedPlaces
+from tailbit.index.kinds.files import FILES, FooterKind, Places, RecordedPlaces, RowGroups
 from tailbit.index.kinds.kind import (
     Blame,
     CheckedSource,
@@ -53,7 +52,7 @@ from tailbit.index.kinds.settings import BLOOM_FORMAT
 from tailbit.index.model import Definition, IndexFile, key_type_of_column
 from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, no_rows, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, no_rows, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
@@ -77,14 +76,11 @@ else:
 class Filters:
     """The filters of one column of one key type, a row each.
 
-    `footers`: hash of the data file's footer. `units`: number of the row group in the data file; `rows`: its
-    row count. `starts`, `blocks`: first block of the filter in `words`, and its number of blocks; 0 blocks if
-    the index has no filter.
+    `row_groups`: what the rows are about. `starts`, `blocks`: first block of each filter in `words`, and its
+    number of blocks; 0 blocks if the index has no filter.
     """
 
-    footers: pa.StringArray
-    units: Longs
-    rows: Longs
+    row_groups: RowGroups
     starts: Longs
     blocks: Longs
     words: Words
@@ -100,10 +96,11 @@ class Filters:
         data = b"".join(filter_ for filter_ in table["filter"].to_pylist() if filter_)
         units, rows = (numpy_of(table[name], dtype=np.int64) for name in ("unit", "rows"))
         words = np.frombuffer(data, dtype="<u4").reshape(-1, bloom.WORDS)
-        return cls(table["footer"].combine_chunks(), units, rows, np.cumsum(blocks) - blocks, blocks, words)
+        groups = RowGroups.of(table["footer"].combine_chunks(), units, rows)
+        return cls(groups, np.cumsum(blocks) - blocks, blocks, words)
 
     def may_hold(self, hashes: Hashes) -> Mask:
-        """Return, per row, whether its row group may hold one of the hashed values."""
+        """Return, per row group, whether it may hold one of the hashed values."""
         may: Mask = self.blocks == 0
         unsure = np.flatnonzero(~may)
         starts, blocks = self.starts[unsure], self.blocks[unsure]
@@ -113,10 +110,14 @@ class Filters:
             words = self.words[starts + bloom.blocks_of(hashes[number], blocks)]
             may_be_there |= (words & masks == masks).all(axis=1)
         may[unsure] = may_be_there
-        return may
+        groups = np.zeros(len(self.row_groups.rows), dtype=np.bool_)
+        groups[self.row_groups.numbers[may]] = True
+        return groups
 
-    def hold(self, numbers: Longs, hashes: Hashes) -> Mask:
-        """Return, per hash, whether a filter in rows `numbers` may hold it; True if a row has no filter."""
+    def hold(self, groups: slice, hashes: Hashes) -> Mask:
+        """Return, per hash, whether a filter of some row groups may hold it; True if one has no filter."""
+        owners = self.row_groups.numbers
+        numbers = np.flatnonzero((owners >= groups.start) & (owners < groups.stop))
         may_be_there: Mask = np.full(len(hashes), bool((self.blocks[numbers] == 0).any()))
         for number in numbers.tolist():
             start, blocks = int(self.starts[number]), int(self.blocks[number])
@@ -166,7 +167,7 @@ class BloomFilters:
             except ValueError as damage:
                 raise CorruptIndexError(file=path, reason=str(damage)) from damage
         filters = Filters.of(pa.concat_tables([no_rows(SCHEMA), *tables]))
-        return filters, filters.words.nbytes + 64 * len(filters.units)
+        return filters, filters.words.nbytes + 64 * len(filters.blocks)
 
 
 def hashes_of_values(values: Sequence[Value], column: Column) -> Hashes:
@@ -183,7 +184,7 @@ class BloomAccess(Access):
     filters: BloomFilters
     recorded_files: RecordedPlaces
     columns: frozenset[str]
-    _placed: dict[tuple[SpaceView, str], _Placed] = field(default_factory=dict)
+    _places: dict[str, Places] = field(default_factory=dict)
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition lists values of one column of the definition."""
@@ -195,75 +196,13 @@ class BloomAccess(Access):
         """Return the rows of the row groups that may hold a value of a condition."""
         if not isinstance(node, Leaf) or not self.serves(node):
             return Bounds.between(EMPTY, space.visible)
-        filters = self.filters.of(node.column)
-        key = space, node.column.id
-        placed = self._placed.get(key)
-        if placed is None:
-            placed = self._placed[key] = self._place(filters, space)
-        values = node.true.listed(bloom.MOST_VALUES) or []
-        may = placed.judged(filters.may_hold(hashes_of_values(values, node.column)))
+        filters, id_ = self.filters.of(node.column), node.column.id
+        if id_ not in self._places:
+            self._places[id_] = Places(filters.row_groups, self.recorded_files, self.definition.id)
+        placed, values = self._places[id_].at(space), node.true.listed(bloom.MOST_VALUES) or []
+        may = filters.may_hold(hashes_of_values(values, node.column))[placed.numbers]
         maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
         return Bounds.between(EMPTY, maybe & space.visible)
-
-    def _place(self, filters: Filters, space: SpaceView) -> _Placed:
-        built = np.array([self.definition.id in built for built in space.column_sets], dtype=bool)
-        rows = self.recorded_files.rows_at(space)
-        footers = pc.take(in_one(self.recorded_files.recorded["footer"]), arrow_array(rows, mask=rows < 0))
-        return _Placed.of(filters, space, footers, built[space.posted])
-
-
-class _Placed(NamedTuple):
-    """The row groups of a row space that have filters, and the positions of all other rows (`unknown`).
-
-    `order`: rows of the filters, sorted by data file and row group. `firsts`: where each row group begins in
-    `order`. `groups`: numbers of row groups, as `firsts` counts them; `bases`, `rows`: first position and row
-    count of each in the row space.
-    """
-
-    order: Longs
-    firsts: Longs
-    groups: Longs
-    bases: Longs
-    rows: Longs
-    unknown: BitMap
-
-    @classmethod
-    def of(cls, filters: Filters, space: SpaceView, footers: pa.StringArray, built: Mask) -> _Placed:
-        """Return where the row groups of a row space lie.
-
-        `footers`: per file, the hash of its footer. `built`: per file, whether the definition is built for
-        it. A file is unknown unless its filters are of row groups 0, 1, 2 ... with all rows of the file.
-        """
-        every = pc.unique(filters.footers)
-        owners = numpy_of(pc.index_in(filters.footers, value_set=every), dtype=np.int64)
-        order = np.lexsort((filters.units, owners))
-        owners, units, rows = owners[order], filters.units[order], filters.rows[order]
-        firsts = np.flatnonzero(
-            np.diff(owners, prepend=-1).astype(bool) | np.diff(units, prepend=-1).astype(bool)
-        )
-        owners, units, rows = owners[firsts], units[firsts], rows[firsts]
-        # One more owner, without row groups, stands for files that have no filters.
-        counts = np.bincount(owners, minlength=len(every) + 1)
-        starts = np.cumsum(counts) - counts
-        total = np.bincount(owners, weights=rows, minlength=len(every) + 1).astype(np.int64)
-        total[owners[units != np.arange(len(units)) - starts[owners]]] = -1
-        files = numpy_of(filled(pc.index_in(footers, value_set=every), len(every)), dtype=np.int64)
-        complete = built & (total[files] == space.rows)
-        many = np.where(complete, counts[files], 0)
-        before = np.repeat(np.cumsum(many) - many, many)
-        groups = np.repeat(starts[files], many) + np.arange(len(before)) - before
-        ends = np.cumsum(rows[groups])
-        begins = ends - rows[groups]
-        bases = np.repeat(space.bases, many) + begins - begins[before]
-        unknown = claims(space.bases[~complete], space.rows[~complete])
-        return cls(order, firsts, groups, bases, rows[groups], unknown)
-
-    def judged(self, may: Mask) -> Mask:
-        """Return, per row group, whether it may match; `may`: whether each filter passes a value."""
-        if not len(self.firsts):
-            return np.zeros(0, dtype=np.bool_)
-        passed: Mask = np.logical_or.reduceat(may[self.order], self.firsts)[self.groups]
-        return passed
 
 
 SCHEMA = pa.schema(
@@ -342,7 +281,8 @@ def needed(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Tabl
     """Return the rows of some footers and columns, sorted, without duplicates."""
     named = pc.is_in(rows["column"], value_set=pa.array(sorted(columns), pa.string()))
     rows = sort(rows.filter(pc.and_(named, pc.is_in(rows["footer"], value_set=footers))), SORTED_BY)
-    again = np.logical_and.reduce([_as_before(rows[name].combine_chunks()) for name in SORTED_BY])
+    again = np.ones(len(rows), dtype=np.bool_)
+    again[starts(rows, SORTED_BY)] = False
     seen: set[tuple[object, ...]] = set()
     first = np.ones(len(rows), dtype=np.bool_)
     # Only rows of one row group of one footer can be equal, so no other filters become objects.
@@ -351,13 +291,6 @@ def needed(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Tabl
         first[row_number] = row not in seen
         seen.add(row)
     return rows if first.all() else rows.filter(arrow_array(first))
-
-
-def _as_before(values: pa.Array) -> Mask:
-    """Return, per value, whether it equals the value before; there are no nulls."""
-    out = np.zeros(len(values), dtype=np.bool_)
-    out[1:] = numpy_of(pc.equal(values[1:], values[:-1]), dtype=np.bool_)
-    return out
 
 
 def grouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -472,8 +405,8 @@ def _lacking(
     """
     where = f"Bloom filters of {column.label} in {slice_.path}"
     blamed, column_filters = min(filters.paths, default=""), filters.of(column)
-    own = numpy_of(pc.equal(column_filters.footers, footer))
-    if not own.any():
+    groups = column_filters.row_groups.by_footer().get(footer)
+    if groups is None:
         return
     key_type = key_type_of(column.type)
     hashes = [
@@ -481,7 +414,7 @@ def _lacking(
         for table in parquet_rows.fetch(source.storage, slice_, [column], None)
     ]
     every = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]))
-    if not column_filters.hold(np.flatnonzero(own), every).all():
+    if not column_filters.hold(groups, every).all():
         yield Problem(where, "they do not hold a value of the file", Blame.FILE, blamed)
 
 

@@ -17,7 +17,7 @@ from tailbit.base.errors import DataFileError
 from tailbit.base.lazy import lazy
 from tailbit.index.index_files import aligned, write_index_file, write_parquet
 from tailbit.index.kinds import files
-from tailbit.index.kinds.files import FILES, FooterKind
+from tailbit.index.kinds.files import FILES, FooterKind, RowGroups
 from tailbit.index.kinds.kind import (
     Blame,
     CheckedSource,
@@ -139,48 +139,41 @@ class ColumnStatsKind(FooterKind["ColumnStats"]):
         whose claim was dropped is indexed again if it returns, so its statistics are not needed.
         """
         stats = stored.ColumnStats(view.storage, group.inputs)
-        in_use = numpy_of(pc.is_in(stats.footers, value_set=view.reader(FILES).footers()), dtype=bool)
-        forgotten = frozenset(stats.footers.filter(arrow_array(~in_use)).to_pylist())
+        groups = stats.row_groups
+        in_use = numpy_of(pc.is_in(groups.footers, value_set=view.reader(FILES).footers()), dtype=bool)
+        forgotten = frozenset(groups.footers.filter(arrow_array(~in_use)).to_pylist())
         definitions = self.definitions(view)
         if not in_use.any() or not definitions:
             return Merged((), forgotten=forgotten)
-        used_units = np.repeat(in_use, np.diff(stats.starts))
+        used_units = np.repeat(in_use, np.diff(groups.starts))
         new_numbers = np.where(used_units, np.cumsum(used_units) - 1, -1)
         inputs = [
             _renumbered(self.batches(view.storage, path), new_numbers[numbers], definitions)
             for path, numbers in stats.numbers.items()
         ]
         columns = (united(rows) for rows in aligned(inputs, ["column"]))
-        files = self.write_stream(view.storage, chain([_directory(stats, used_units)], columns))
+        files = self.write_stream(view.storage, chain([_directory(groups, used_units)], columns))
         return Merged(tuple(files), forgotten=forgotten)
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Yield the statistics that are missing, or that differ from the footers or values of some files."""
-        ids = {definition.id for definition in self.definitions(view)}
-        if not ids:
+        definitions = self.definitions(view)
+        if not definitions:
             return
-        built, stats = view.reader(FILES).built(source.slices, ids), view.reader(self)
-        number_of = {footer: n for n, footer in enumerate(stats.footers.to_pylist())}
-        blamed = min(stats.paths, default="")
+        built = view.reader(FILES).built(source.slices, {definition.id for definition in definitions})
+        stats = view.reader(self)
+        units_of, blamed = stats.row_groups.by_footer(), min(stats.paths, default="")
         for slice_, record in built:
-            if record.footer not in number_of:
+            if record.footer not in units_of:
                 where = f"column statistics of {slice_.path}"
                 yield Problem(where, "there are none", Blame.FILE, blamed)
+        built = [(slice_, record) for slice_, record in built if record.footer in units_of]
         for slice_, record in files.sample(built, _SAMPLED):
-            number = number_of.get(record.footer)
-            if number is not None:
-                yield from _differences(stats, number, slice_, source, source.columns, blamed)
+            yield from _differences(stats, units_of[record.footer], slice_, source, source.columns, blamed)
         for slice_, record in files.sample(built, _COMPUTED):
-            number = number_of.get(record.footer)
-            if number is not None:
-                term_ids = [
-                    id_
-                    for index in self.definitions(view)
-                    if index.id in record.built
-                    for id_ in index.expression_ids
-                ]
-                expressions = [term for term in source.expressions if term.id in term_ids]
-                yield from _differences(stats, number, slice_, source, expressions, blamed)
+            own = {id_ for index in definitions if index.id in record.built for id_ in index.expression_ids}
+            expressions = [term for term in source.expressions if term.id in own]
+            yield from _differences(stats, units_of[record.footer], slice_, source, expressions, blamed)
 
 
 COLUMN_STATS = ColumnStatsKind()
@@ -188,7 +181,7 @@ COLUMN_STATS = ColumnStatsKind()
 
 def _differences(
     stats: ColumnStats,
-    number: int,
+    units: slice,
     slice_: FileSlice,
     source: CheckedSource,
     columns: Sequence[Column],
@@ -211,7 +204,6 @@ def _differences(
     except DataFileError as unreadable:
         yield Problem.of_source(slice_.path, unreadable)
         return
-    units = slice(int(stats.starts[number]), int(stats.starts[number + 1]))
     for column in columns:
         for cells in stats.cells(column.id):
             if cells.key_type != stored_type(column) or not cells.recorded[units].any():
@@ -225,10 +217,10 @@ def _differences(
                 yield Problem(where, "they are not those of the file", Blame.FILE, blamed)
 
 
-def _directory(stats: ColumnStats, used_units: Mask) -> pa.Table:
+def _directory(groups: RowGroups, used_units: Mask) -> pa.Table:
     """Return the directory of the units that stay."""
-    files = np.repeat(np.arange(len(stats.footers)), np.diff(stats.starts))[used_units]
-    return directory(stats.footers.take(arrow_array(files)).to_pylist(), stats.rows[used_units].tolist())
+    files = np.repeat(np.arange(len(groups.footers)), np.diff(groups.starts))[used_units]
+    return directory(groups.footers.take(arrow_array(files)).to_pylist(), groups.rows[used_units].tolist())
 
 
 def _ids(definition: Definition) -> frozenset[str] | None:

@@ -3,26 +3,38 @@
 The recorded state of every file lies in memory: columnar for queries, by path for the indexer. The base is
 one Arrow table with the newest record per path. Later records lie over it, by path, until a caller needs the
 whole table. So a commit costs what it records, and a query never builds one object per file.
+
+Kinds of rows about row groups of data files: the row groups are numbered, and placed in row spaces.
+
+Such a kind knows a data file by the hash of its footer, whatever its path. The row groups of all data files
+that its rows are about are numbered footer by footer.
+
+Example: a row space of two files, `a` of two row groups and `b` of one.
+
+    position       0         100       200       300
+    row group      a 0       a 1       b 0
+    number         0         1         2
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import fields
+from dataclasses import field, fields
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyroaring import BitMap
 
 from tailbit.base.arrays import Ints, Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.base.once import once
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import SpaceView, claims
 from tailbit.index.kinds.kind import FAN_IN, Kind, Merged, MergeGroup, View, due_at_once, due_by_size
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.tables import compute as pc
@@ -444,46 +456,6 @@ class RecordedFiles:
         self.__dict__.pop("_rows", None)
 
 
-@dataclass(eq=False)
-class RecordedPlaces:
-    """The places of the files of one state of an index. Threads may share it.
-
-    `recorded`: the rows of kind `files` of that state.
-    """
-
-    recorded: pa.Table
-
-    def rows_at(self, space: SpaceView) -> Longs:
-        """Return, per file of a row space, its row in `recorded`, int64; -1 if it has no rows or no record.
-
-        Cost: vectorised; the first time, one pass over all files.
-        """
-        claims = self._by_space.get(space.space)
-        if claims is None:
-            return np.full(len(space.bases), -1, dtype=np.int64)
-        bases, rows = claims
-        claim_numbers = np.minimum(np.searchsorted(bases, space.bases), len(bases) - 1)
-        # A file without rows begins where the next one does.
-        return np.where((bases[claim_numbers] == space.bases) & (space.rows > 0), rows[claim_numbers], -1)
-
-    @once
-    def _by_space(self) -> dict[str, tuple[Longs, Longs]]:
-        """Map row space to the bases of its claims, ascending, and the row of `recorded` of each."""
-        table = self.recorded
-        claimed = pc.and_(pc.is_valid(table["space"]), pc.greater(table["rows"], arrow_scalar(0)))
-        own = np.flatnonzero(numpy_of(filled(claimed, False)))
-        if not len(own):
-            return {}
-        table = pc.take(table.select(["space", "base"]), arrow_array(own))
-        spaces = pc.dictionary_encode(in_one(table["space"]))
-        codes, bases = numpy_of(spaces.indices, dtype=np.int64), numpy_of(table["base"], dtype=np.int64)
-        order = np.lexsort((bases, codes))
-        cuts = np.flatnonzero(np.diff(codes[order])) + 1
-        names = pc.take(spaces.dictionary, arrow_array(codes[order][np.r_[0, cuts]])).to_pylist()
-        claims = zip(np.split(bases[order], cuts), np.split(own[order], cuts), strict=True)
-        return dict(zip(names, claims, strict=True))
-
-
 class FilesKind(Kind[RecordedFiles]):
     """Kind whose rows are each the state of one data file after one change."""
 
@@ -526,6 +498,141 @@ class FilesKind(Kind[RecordedFiles]):
 
 
 FILES = FilesKind()
+
+
+_LOST = -(1 << 40)
+"""The row count of a row group that the index has no row about."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroups:
+    """The row groups that rows of an index are about.
+
+    `footers`: the distinct hashes of footers. `starts`: the number of the first row group of each, and the
+    number of all as the last item. `rows`: the row count of each row group. `numbers`: the row group of each
+    row of the index.
+    """
+
+    footers: pa.StringArray
+    starts: Longs
+    rows: Longs
+    numbers: Longs
+
+    @classmethod
+    def of(cls, footers: pa.StringArray, places: Longs, rows: Longs) -> RowGroups:
+        """Return the row groups, numbered; `places`: that of each row's row group within its data file."""
+        coded = pc.dictionary_encode(footers)
+        codes = numpy_of(coded.indices, dtype=np.int64)
+        counts = np.zeros(len(coded.dictionary), dtype=np.int64)
+        np.maximum.at(counts, codes, places + 1)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        numbers = starts[codes] + places
+        row_counts = np.full(int(starts[-1]), _LOST, dtype=np.int64)
+        row_counts[numbers] = rows
+        return cls(coded.dictionary, starts, row_counts, numbers)
+
+    def by_footer(self) -> dict[str, slice]:
+        """Map the hash of each footer to the numbers of its row groups."""
+        ends = map(slice, self.starts[:-1].tolist(), self.starts[1:].tolist())
+        return dict(zip(self.footers.to_pylist(), ends, strict=True))
+
+
+class Placed(NamedTuple):
+    """The row groups of a row space that rows are about, and the positions of all other rows (`unknown`).
+
+    `numbers`: of the row groups. `files`: index of the file of each in the row space. `bases`, `rows`: its
+    first position in the row space, and its row count.
+    """
+
+    numbers: Longs
+    files: Longs
+    bases: Longs
+    rows: Longs
+    unknown: BitMap
+
+
+@dataclass(eq=False)
+class Places:
+    """The places of row groups in the row spaces of one state of an index. Threads may share it.
+
+    `definition`: if given, all rows of files for which it is not built are unknown.
+    """
+
+    row_groups: RowGroups
+    recorded_files: RecordedPlaces
+    definition: str = ""
+    _placed: dict[SpaceView, Placed] = field(default_factory=dict)
+
+    def at(self, space: SpaceView) -> Placed:
+        """Return where the row groups of a row space's files lie. Cost: once per row space, vectorised."""
+        placed = self._placed.get(space)
+        if placed is None:
+            placed = self._placed[space] = self._place(space)
+        return placed
+
+    def _place(self, space: SpaceView) -> Placed:
+        groups, rows = self.row_groups, self.recorded_files.rows_at(space)
+        files = np.where(rows >= 0, self._numbers[rows], -1) if len(self._numbers) else rows
+        sums = np.concatenate([[0], np.cumsum(groups.rows)])[groups.starts]
+        # The last item stands for files that no row is about.
+        complete = np.append(np.diff(sums), _LOST)[files] == space.rows
+        if self.definition:
+            built = np.array([self.definition in ids for ids in space.column_sets], dtype=bool)
+            complete &= built[space.posted]
+        counts = np.where(complete, np.append(np.diff(groups.starts), 0)[files], 0)
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = np.repeat(groups.starts[files], counts) + np.arange(len(first)) - first
+        rows = groups.rows[numbers]
+        before = np.cumsum(rows) - rows
+        bases = np.repeat(space.bases, counts) + before - before[first]
+        unknown = claims(space.bases[~complete], space.rows[~complete])
+        return Placed(numbers, np.repeat(np.arange(len(files)), counts), bases, rows, unknown)
+
+    @once
+    def _numbers(self) -> Longs:
+        """Return, per recorded file, the number of its footer, or -1."""
+        footers = self.recorded_files.recorded["footer"]
+        return numpy_of(filled(pc.index_in(footers, value_set=self.row_groups.footers), -1), np.int64)
+
+
+@dataclass(eq=False)
+class RecordedPlaces:
+    """The places of the files of one state of an index. Threads may share it.
+
+    `recorded`: the rows of kind `files` of that state.
+    """
+
+    recorded: pa.Table
+
+    def rows_at(self, space: SpaceView) -> Longs:
+        """Return, per file of a row space, its row in `recorded`, int64; -1 if it has no rows or no record.
+
+        Cost: vectorised; the first time, one pass over all files.
+        """
+        claims = self._by_space.get(space.space)
+        if claims is None:
+            return np.full(len(space.bases), -1, dtype=np.int64)
+        bases, rows = claims
+        claim_numbers = np.minimum(np.searchsorted(bases, space.bases), len(bases) - 1)
+        # A file without rows begins where the next one does.
+        return np.where((bases[claim_numbers] == space.bases) & (space.rows > 0), rows[claim_numbers], -1)
+
+    @once
+    def _by_space(self) -> dict[str, tuple[Longs, Longs]]:
+        """Map row space to the bases of its claims, ascending, and the row of `recorded` of each."""
+        table = self.recorded
+        claimed = pc.and_(pc.is_valid(table["space"]), pc.greater(table["rows"], arrow_scalar(0)))
+        own = np.flatnonzero(numpy_of(filled(claimed, False)))
+        if not len(own):
+            return {}
+        table = pc.take(table.select(["space", "base"]), arrow_array(own))
+        spaces = pc.dictionary_encode(in_one(table["space"]))
+        codes, bases = numpy_of(spaces.indices, dtype=np.int64), numpy_of(table["base"], dtype=np.int64)
+        order = np.lexsort((bases, codes))
+        cuts = np.flatnonzero(np.diff(codes[order])) + 1
+        names = pc.take(spaces.dictionary, arrow_array(codes[order][np.r_[0, cuts]])).to_pylist()
+        claims = zip(np.split(bases[order], cuts), np.split(own[order], cuts), strict=True)
+        return dict(zip(names, claims, strict=True))
 
 
 class _OfPaths(Protocol):

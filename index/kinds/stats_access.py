@@ -1,9 +1,9 @@
 """Bounds of conditions from column statistics: row groups where one may be or surely is TRUE.
 
 Reader of column statistics: which units (row groups) a data file has, and the bounds of a column in them.
-Units of all index files are numbered together, in the order of `footers`; a data file that several index
-files describe counts once. A question reads the directory of each index file once, and then only the row
-groups of the columns that the question names.
+Units of all index files are numbered together, footer by footer; a data file that several index files
+describe counts once. A question reads the directory of each index file once, and then only the row groups of
+the columns that the question names.
 
 Example: a row space of two files, `a` of two row groups and `b` of one, and the condition `k > 60`.
 
@@ -21,11 +21,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import field, fields
 from threading import Lock
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
@@ -35,7 +34,7 @@ from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.index_files import open_index_file
 from tailbit.index.keys import SIGN, key_type_of, ordered_int, widening_factor, widens
-from tailbit.index.kinds.files import RecordedPlaces
+from tailbit.index.kinds.files import Places, RecordedPlaces, RowGroups
 from tailbit.index.kinds.kind import reading, stored_type
 from tailbit.index.kinds.stats_rows import united
 from tailbit.index.model import Definition
@@ -44,7 +43,7 @@ from tailbit.index.predicate.pruning import ColumnBounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 from tailbit.index.predicate.value_sets import Rank
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.file import ParquetFile
@@ -66,6 +65,8 @@ A smaller file takes one request.
 """
 
 _CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
+
+_NO_ROWS = np.zeros(0, dtype=np.int64)
 
 _DIRECTORY = ""
 """Used in place of a column id for the directory of an index file."""
@@ -152,53 +153,31 @@ class ColumnStats:
         self._lock, self._open = Lock(), Cache[str, ParquetFile](_OPEN, dropped=ParquetFile.close)
 
     @property
-    def units(self) -> int:
-        """Return the number of units."""
-        return len(self.rows)
-
-    @property
-    def rows(self) -> Longs:
-        """Return the rows of each unit."""
-        return self._directory[1]
-
-    @property
-    def footers(self) -> pa.StringArray:
-        """Return the hashes of the footers of the known data files."""
+    def row_groups(self) -> RowGroups:
+        """Return the row groups of the data files."""
         return self._directory[0]
-
-    @property
-    def starts(self) -> Longs:
-        """Return the first unit of each known data file, and the number of units as the last item."""
-        return self._directory[2]
 
     @property
     def numbers(self) -> Mapping[str, Longs]:
         """Map each index file to the numbers of its units, counted through all index files."""
-        return self._directory[3]
+        return self._directory[1]
 
     @once
-    def _directory(self) -> tuple[pa.StringArray, Longs, Longs, Mapping[str, Longs]]:
-        """Return `footers`, `rows`, `starts` and `numbers`, from the directories of all index files."""
+    def _directory(self) -> tuple[RowGroups, Mapping[str, Longs]]:
+        """Return `row_groups` and `numbers`, from the directories of all index files."""
         paths = sorted(self.paths)
         tables = [self._rows_of_file(path, _DIRECTORY) for path in paths]
-        if not tables:
-            none = np.zeros(0, dtype=np.int64)
-            return arrow_array([], pa.string()), none, np.zeros(1, dtype=np.int64), {}
-        every = pa.concat_tables(tables).combine_chunks()
-        coded = pc.dictionary_encode(every["footer"].combine_chunks())
-        codes, rows = numpy_of(coded.indices, dtype=np.int64), numpy_of(every["rows"], dtype=np.int64)
-        ends = np.cumsum([len(table) for table in tables])
+        chunks = [chunk for table in tables for chunk in table["footer"].chunks]
+        footers = in_one(pa.chunked_array(chunks, pa.string()))
+        codes = numpy_of(pc.dictionary_encode(footers).indices, dtype=np.int64)
+        ends = np.cumsum([len(table) for table in tables], dtype=np.int64)
         first = np.r_[True, codes[1:] != codes[:-1]][: len(codes)]
         first[ends[:-1][ends[:-1] < len(codes)]] = True
         begins = np.flatnonzero(first)
-        within = np.arange(len(codes)) - np.repeat(begins, np.diff(np.r_[begins, len(codes)]))
-        counts = np.zeros(len(coded.dictionary), dtype=np.int64)
-        np.maximum.at(counts, codes, within + 1)
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        common = starts[codes] + within
-        rows_of = np.zeros(int(starts[-1]), dtype=np.int64)
-        rows_of[common] = rows
-        return coded.dictionary, rows_of, starts, dict(zip(paths, np.split(common, ends[:-1]), strict=True))
+        places = np.arange(len(codes)) - np.repeat(begins, np.diff(np.r_[begins, len(codes)]))
+        rows = np.concatenate([_NO_ROWS, *(numpy_of(table["rows"], dtype=np.int64) for table in tables)])
+        groups = RowGroups.of(footers, places, rows)
+        return groups, dict(zip(paths, np.split(groups.numbers, ends[:-1]), strict=False))
 
     def bounds(self, column: Column) -> ColumnBounds | None:
         """Return the bounds of a column per unit; None without statistics that fit its present type.
@@ -216,19 +195,18 @@ class ColumnStats:
         cells = [stats for stats in self.cells(column.id) if widens(stats.key_type, column.type)]
         if not cells:
             return None
-        nulls, only = np.ones(self.units, dtype=bool), np.zeros(self.units, dtype=bool)
+        rows = self.row_groups.rows
+        nulls, only = np.ones(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
         for stats in cells:
             nulls[stats.recorded] = stats.nulls[stats.recorded] != 0
-            only[stats.recorded] = (stats.nulls == self.rows)[stats.recorded] & (
-                self.rows[stats.recorded] > 0
-            )
+            only[stats.recorded] = ((stats.nulls == rows) & (rows > 0))[stats.recorded]
         bounded = [stats for stats in cells if stats.bounded.any()]
         if len(bounded) == 1 and isinstance(bounded[0].low, np.ndarray):
             stats = bounded[0]
             if stats.key_type == key_type_of(column.type):
                 assert isinstance(stats.high, np.ndarray)
                 return ColumnBounds.of_numbers(stats.low, stats.high, stats.bounded, nulls, only)
-        low, high = list[Rank | None]([None] * self.units), list[Rank | None]([None] * self.units)
+        low, high = list[Rank | None]([None] * len(rows)), list[Rank | None]([None] * len(rows))
         for stats in bounded:
             for unit, least, most in _ranks(stats, key_type_of(column.type)):
                 low[unit], high[unit] = least, most
@@ -237,7 +215,7 @@ class ColumnStats:
     def nothing_stated(self, term: Column) -> Mask:
         """Return, per unit, whether no statistics of an expression are known; it may raise in such a unit."""
         stated = [stats.bounded | (stats.nulls >= 0) for stats in self.cells(term.id)]
-        return ~np.logical_or.reduce(stated) if stated else np.ones(self.units, dtype=bool)
+        return ~np.logical_or.reduce(stated) if stated else np.ones(len(self.row_groups.rows), dtype=bool)
 
     def cells(self, column_id: str) -> list[Cells]:
         """Return the stored statistics of a column, for each key type that it had."""
@@ -256,7 +234,7 @@ class ColumnStats:
             return [], 1
         every = pa.concat_tables(tables).combine_chunks()
         key_types, distinct = pc.unique(every["key_type"]).to_pylist(), united(every)
-        cells = [cells_of(distinct, key_type, self.units) for key_type in key_types]
+        cells = [cells_of(distinct, key_type, len(self.row_groups.rows)) for key_type in key_types]
         return cells, sum(stats.nbytes for stats in cells)
 
     def _rows_of_file(self, path: str, column_id: str) -> pa.Table:
@@ -344,27 +322,12 @@ _LEAVES = 64
 """Number of conditions whose row groups are kept."""
 
 
-class Placed(NamedTuple):
-    """The row groups of a row space that have statistics, and the positions of all other rows (`unknown`).
-
-    `units`: number of each row group in the statistics. `files`: index of its file in the row space. `bases`,
-    `rows`: its first position in the row space, and its row count.
-    """
-
-    units: Longs
-    files: Longs
-    bases: Longs
-    rows: Longs
-    unknown: BitMap
-
-
 @dataclass(eq=False)
 class StatsOfClaims:
     """Column statistics, placed in the row spaces of one state of an index. Threads may share it."""
 
     stats: ColumnStats
     recorded_files: RecordedPlaces
-    _placed: dict[SpaceView, Placed] = field(default_factory=dict)
     _judged: Cache[Leaf, tuple[Mask, Mask]] = field(default_factory=lambda: Cache(_LEAVES))
 
     def judged(self, node: Node) -> tuple[Mask, Mask]:
@@ -372,7 +335,7 @@ class StatsOfClaims:
         if isinstance(node, Leaf):
             return self._judged.get(node, lambda: (self._judge(node), 1))
         if isinstance(node, Constant):
-            every = np.full(self.stats.units, node.value is True)
+            every = np.full(len(self.stats.row_groups.rows), node.value is True)
             return every, every
         if not isinstance(node, (And, Or)):
             return self._nothing_known
@@ -386,37 +349,23 @@ class StatsOfClaims:
 
     @once
     def _nothing_known(self) -> tuple[Mask, Mask]:
-        return np.ones(self.stats.units, dtype=bool), np.zeros(self.stats.units, dtype=bool)
+        units = len(self.stats.row_groups.rows)
+        return np.ones(units, dtype=bool), np.zeros(units, dtype=bool)
+
+    @once
+    def places(self) -> Places:
+        """Return where the row groups lie in row spaces."""
+        return Places(self.stats.row_groups, self.recorded_files)
 
     def bounds(self, judged: tuple[Mask, Mask], space: SpaceView) -> Bounds:
         """Return the rows of the row groups that may match, and of those that surely do."""
-        placed = self.placed(space)
-        may, surely = (mask[placed.units] for mask in judged)
+        placed = self.places.at(space)
+        may, surely = (mask[placed.numbers] for mask in judged)
         sure = claims(placed.bases[surely], placed.rows[surely])
         if may.all():
             return Bounds.between(sure & space.visible, space.visible)
         maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
         return Bounds.between(sure & space.visible, maybe & space.visible)
-
-    def placed(self, space: SpaceView) -> Placed:
-        """Return where the row groups of a row space's files lie. Cost: once per row space, vectorised."""
-        placed = self._placed.get(space)
-        if placed is None:
-            placed = self._placed[space] = self._place(space)
-        return placed
-
-    def _place(self, space: SpaceView) -> Placed:
-        files = self._files_at(space)
-        counts = np.zeros(len(files), dtype=np.int64)
-        counts[files >= 0] = np.diff(self.stats.starts)[files[files >= 0]]
-        first = np.repeat(np.cumsum(counts) - counts, counts)
-        units = np.repeat(self.stats.starts[files], counts) + np.arange(len(first)) - first
-        rows = self.stats.rows[units]
-        before = np.cumsum(rows) - rows
-        bases = np.repeat(space.bases, counts) + before - before[first]
-        unknown = counts == 0
-        files = np.repeat(np.arange(len(files)), counts)
-        return Placed(units, files, bases, rows, claims(space.bases[unknown], space.rows[unknown]))
 
     def stated(self, column: Column, space: SpaceView) -> Stated | None:
         """Return extremes and NULLs of a column per file; None without statistics of its present key type."""
@@ -424,25 +373,25 @@ class StatsOfClaims:
         cells = next((cells for cells in self.stats.cells(column.id) if cells.key_type == key_type), None)
         if cells is None:
             return None
-        placed, every = self.placed(space), len(space.files)
+        placed, every = self.places.at(space), len(space.files)
         tight = space.hidden_ids == ""
         low, high = np.full(every, SIGN - 1, dtype=np.int64), np.full(every, -SIGN, dtype=np.int64)
         bounded, whole = np.zeros(every, dtype=bool), np.zeros(every, dtype=bool)
         whole[placed.files] = True
-        ends = cells.bounded[placed.units]
+        ends = cells.bounded[placed.numbers]
         bounded[placed.files[ends]] = True
         if isinstance(cells.low, np.ndarray) and isinstance(cells.high, np.ndarray):
-            np.minimum.at(low, placed.files[ends], cells.low[placed.units[ends]])
-            np.maximum.at(high, placed.files[ends], cells.high[placed.units[ends]])
+            np.minimum.at(low, placed.files[ends], cells.low[placed.numbers[ends]])
+            np.maximum.at(high, placed.files[ends], cells.high[placed.numbers[ends]])
         else:
             bounded[:] = False
-        some_nulls = cells.nulls[placed.units]
+        some_nulls = cells.nulls[placed.numbers]
         nulls = np.zeros(every, dtype=np.int64)
         np.add.at(nulls, placed.files, np.maximum(some_nulls, 0))
         open_ = np.zeros(every, dtype=bool)
         open_[placed.files[~ends & (some_nulls != placed.rows)]] = True
         inexact = np.zeros(every, dtype=bool)
-        inexact[placed.files[~cells.exact[placed.units]]] = True
+        inexact[placed.files[~cells.exact[placed.numbers]]] = True
         empty = space.rows == 0
         unknown = ~whole & ~empty
         unknown[placed.files[some_nulls < 0]] = True
@@ -453,17 +402,6 @@ class StatsOfClaims:
             np.asarray(tight & ~inexact & ~open_ & (whole | empty), dtype=bool),
             np.where(np.asarray(tight & ~unknown, dtype=bool), nulls, -1),
         )
-
-    def _files_at(self, space: SpaceView) -> Longs:
-        """Return the number in `stats.footers` of each file of a row space; -1 if it has no statistics."""
-        rows = self.recorded_files.rows_at(space)
-        return np.where(rows >= 0, self._numbers[rows], -1) if len(self._numbers) else rows
-
-    @once
-    def _numbers(self) -> Longs:
-        """Return, per recorded file, the number of its footer in `stats.footers`, or -1."""
-        footers = self.recorded_files.recorded["footer"]
-        return numpy_of(filled(pc.index_in(footers, value_set=self.stats.footers), -1), np.int64)
 
 
 @dataclass(frozen=True, eq=False)

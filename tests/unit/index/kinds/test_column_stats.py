@@ -51,9 +51,9 @@ def test_the_units_of_files_in_several_index_files_are_numbered_together(index: 
     index.add([one], [column("k")])
     index.add([two, one], [column("k")])
     stats = index.stats
-    assert sorted(stats.footers.to_pylist()) == sorted([one.hash, two.hash])
-    start = stats.starts[stats.footers.to_pylist().index(one.hash)]
-    assert (stats.units, stats.rows[start : start + 2].tolist()) == (3, [2, 2])
+    assert sorted(stats.row_groups.footers.to_pylist()) == sorted([one.hash, two.hash])
+    start = stats.row_groups.starts[stats.row_groups.footers.to_pylist().index(one.hash)]
+    assert (len(stats.row_groups.rows), stats.row_groups.rows[start : start + 2].tolist()) == (3, [2, 2])
     may, surely = judged(stats, "k <= 2")
     assert (may[start : start + 2], may.count("x"), surely[start]) == ("x.", 1, "x")
 
@@ -99,7 +99,7 @@ def test_statistics_of_a_narrower_type_serve_the_column_once_it_is_widened(index
     index.add([file], [column("k", "integer")])
     later = index.data("b", {"k": pa.array([4.5, None])})
     index.add([later], [column("k", "double")])
-    place = index.stats.starts[index.stats.footers.to_pylist().index(file.hash)]
+    place = index.stats.row_groups.starts[index.stats.row_groups.footers.to_pylist().index(file.hash)]
     may, surely = judged(index.stats, "k < 2.5", "double")
     assert (may[place], may.count("x"), surely) == (".", 1, "..")
     assert judged(index.stats, "k >= 3", "double")[1][place] == "x"
@@ -138,15 +138,15 @@ def test_a_merge_keeps_one_row_per_column_and_unit_and_all_answers(index: StatsO
     for file in files:
         index.add([file], columns)
     index.add(files[:2], columns[:1])
-    before = {hash_: n for n, hash_ in enumerate(index.stats.footers.to_pylist())}
+    before = {hash_: n for n, hash_ in enumerate(index.stats.row_groups.footers.to_pylist())}
     may = judged(index.stats, "k BETWEEN 4 AND 5")[0]
     index.merge()
     assert len(index.live) == 1
     (path,) = index.live
     assert len(COLUMN_STATS.read(index.storage, path)) == 9 + 9 + 9
     after = judged(index.stats, "k BETWEEN 4 AND 5")[0]
-    assert [after[n] for n, hash_ in enumerate(index.stats.footers.to_pylist())] == [
-        may[before[hash_]] for hash_ in index.stats.footers.to_pylist()
+    assert [after[n] for n, hash_ in enumerate(index.stats.row_groups.footers.to_pylist())] == [
+        may[before[hash_]] for hash_ in index.stats.row_groups.footers.to_pylist()
     ]
     assert may.count("x") == 5
 
@@ -160,7 +160,7 @@ def test_a_merge_drops_files_without_a_claim_and_is_void_once_one_has_it_again(i
     assert group is None
     merged = index.merge()
     assert merged.forgotten == {gone.hash}
-    assert index.stats.footers.to_pylist() == [kept.hash]
+    assert index.stats.row_groups.footers.to_pylist() == [kept.hash]
     assert judged(index.stats, "k = 1") == ("x", "x")
     index.claimed.append(gone.hash)
     assert not COLUMN_STATS.may_commit(index, MergeGroup("column_stats", tuple(index.live)), merged)
@@ -171,7 +171,7 @@ def test_a_merge_of_files_that_are_all_gone_leaves_nothing(index: StatsOfFiles) 
         index.add([index.data(name, {"k": [1, 2], "n": [name, name]})], [column("k")])
     index.claimed.clear()
     assert index.merge().files == ()
-    assert index.stats.units == 0
+    assert len(index.stats.row_groups.rows) == 0
     assert index.stats.bounds(column("k")) is None
 
 
@@ -203,7 +203,7 @@ def test_a_column_of_more_rows_than_a_row_group_holds_is_whole(index: StatsOfFil
     index.merge()
     may, surely = judged(index.stats, "k = 39999")
     assert (may.count("x"), surely.count("x")) == (1, 1)
-    assert index.stats.units == 40_001
+    assert len(index.stats.row_groups.rows) == 40_001
 
 
 def test_a_reader_of_more_files_reads_only_those_that_came(index: StatsOfFiles, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class Life:
         return {record.footer for record in self.table.state.recorded.live()}
 
     def known(self) -> set[str]:
-        return set(self.table.state.reader(COLUMN_STATS).footers.to_pylist())
+        return set(self.table.state.reader(COLUMN_STATS).row_groups.footers.to_pylist())
 
     def sound(self) -> bool:
         return bool(tailbit.open(self.path).verify().sound)
