@@ -30,8 +30,9 @@ from tailbit.base.errors import (
 from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.claim import Claim
 from tailbit.index.advice.estimate import decided
+from tailbit.index.kinds.kind import Problem
 from tailbit.index.maintenance.create import check_columns, check_remembered, open_or_create, start_over
-from tailbit.index.maintenance.repair import damage_named, is_of_records, mend, why_damaged
+from tailbit.index.maintenance.repair import damage_of, is_of_records, mend, why_damaged
 from tailbit.index.model import Definition
 from tailbit.index.store.place import refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
@@ -238,7 +239,7 @@ class Mender:
                 self._start_over(records)
 
     def _mend(self, error: CorruptIndexError) -> None:
-        damage = damage_named(error)
+        damage = damage_of([Problem.of(error)])
         reason = str(error.fields.get("reason"))
         for path in damage.files:
             if path not in self.index.state.files:

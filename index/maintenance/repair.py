@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import errno
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -75,52 +75,28 @@ class Damage:
     def __bool__(self) -> bool:
         return bool(self.files or self.spaces or self.counts or self.hidden or self.records)
 
-    def with_all(self, others: Iterable[Damage]) -> Damage:
-        """Return the union of this damage and others."""
-        damage = self
-        for other in others:
-            damage = Damage(
-                damage.files | other.files,
-                damage.spaces | other.spaces,
-                damage.counts or other.counts,
-                damage.hidden or other.hidden,
-                damage.records or other.records,
-            )
-        return damage
-
-
-def damage_named(error: CorruptIndexError) -> Damage:
-    """Return the damage named by an error: a file of the index, or the counts of a data file.
-
-    The counts of a data file are lost if the file is gone and the postings or hidden rows by which it was
-    counted are gone too: then everything is counted again.
-    """
-    file = str(error.fields.get("file", ""))
-    return Damage(files=frozenset({file})) if file.startswith("kind=") else Damage(counts=True)
-
 
 def is_of_records(error: CorruptIndexError) -> bool:
     """Return whether an error names file records, ledger or settings, without which no part can be mended."""
     return kind_of(str(error.fields.get("file"))) in (FILES.name, LEDGER.name, SETTINGS.name)
 
 
-def damage_of(problems: Sequence[Problem]) -> Damage:
-    """Return all that the problems blame; nothing if the source is at fault."""
-    return Damage().with_all(map(_damage, problems))
+def damage_of(problems: Iterable[Problem]) -> Damage:
+    """Return all that problems blame; nothing if the source is at fault.
 
-
-def _damage(problem: Problem) -> Damage:
-    if problem.blame is Blame.FILE and not problem.name.startswith("kind="):
-        # The counts of a data file rest on index files that are lost.
-        return Damage(counts=True)
-    if problem.blame is Blame.FILE:
-        return Damage(files=frozenset({problem.name}))
-    if problem.blame is Blame.SPACE:
-        return Damage(spaces=frozenset({problem.name}))
+    The counts of a data file are lost if the file is gone and the postings or hidden rows by which it was
+    counted are gone too: then everything is counted again.
+    """
+    names: dict[Blame, set[str]] = {blame: set() for blame in Blame}
+    for problem in problems:
+        names[problem.blame].add(problem.name)
+    of_index = {name for name in names[Blame.FILE] if name.startswith("kind=")}
     return Damage(
-        counts=problem.blame is Blame.COUNTS,
-        hidden=problem.blame is Blame.HIDDEN,
-        records=problem.blame is Blame.RECORDS,
+        frozenset(of_index),
+        frozenset(names[Blame.SPACE]),
+        counts=bool(names[Blame.COUNTS] or names[Blame.FILE] - of_index),
+        hidden=bool(names[Blame.HIDDEN]),
+        records=bool(names[Blame.RECORDS]),
     )
 
 

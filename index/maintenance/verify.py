@@ -50,7 +50,7 @@ from tailbit.index.sql.terms import indexed_columns_of, kept_expressions
 from tailbit.index.store.state import IndexState
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, FileSlice, VersionName
-from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.parquet.rows import Positions, fetch
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
 
@@ -417,15 +417,17 @@ _ROW_BITS = 32
 _ROW = (1 << _ROW_BITS) - 1
 
 
-def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> _Pairs:
-    """Return the keys of every physical row of a file, from its data."""
+def _keys_of_rows(
+    source: CheckedSource, slice_: FileSlice, column: Column, rows: Positions | None = None
+) -> _Pairs:
+    """Return the keys of some physical rows of a file, numbered as they are given; None: of every row."""
     coding, start = coding_of(column, posting_type_of(column.type)), 0
-    for table in fetch(source.storage, slice_, sources_of([column]), None):
+    for table in fetch(source.storage, slice_, sources_of([column]), rows):
         coding.add(start, with_terms(table, [column])[0][column.id])
         start += table.num_rows
     coded = coding.finish()
-    codes, rows = coded.codes_at(np.arange(start))
-    return _Pairs(coded.keys, codes.astype(np.int64), rows, start)
+    codes, numbers = coded.codes_at(np.arange(start))
+    return _Pairs(coded.keys, codes.astype(np.int64), numbers, start)
 
 
 def _posted(space: SpaceView, column: Column, base: int, rows: int) -> _Pairs:
@@ -482,48 +484,28 @@ def _check_values(
     if source.is_gone(slice_):
         return
     where = f"file {slice_.path}, column {column.id}, position "
+    rows, current = np.unique(np.array(positions, dtype=np.uint64)), posting_type_of(column.type)
     try:
-        values = _read(slice_, column, positions, source)
-        segments = space.serving(column)
-        postings_of_values = [_postings(segments, column, value) for value in values]
+        data, segments = _keys_of_rows(source, slice_, column, rows), space.serving(column)
+        pairs = list(zip(data.codes.tolist(), rows[data.numbers].tolist(), strict=True))
+        posted = {
+            code: [_posting(segment, column.id, current, data.keys[code].as_py()) for segment in segments]
+            for code in {code for code, _ in pairs}
+        }
     except CorruptIndexError as damage:
         yield Problem.of(damage)
         return
     except SourceError as unreadable:
         yield Problem.of_source(slice_.path, unreadable)
         return
-    if len(values) < len(positions):
+    if data.rows < len(rows):
         yield Problem(f"file {slice_.path}", "the data file has fewer rows than recorded")
-    report.sampled += len(values)
+    report.sampled += int(np.isin(positions, rows[: data.rows]).sum())
     base = int(space.bases[order])
-    for position, postings in zip(positions, postings_of_values, strict=False):
-        if segments and not all(base + position in bits for bits in postings):
+    for code, position in pairs:
+        if segments and not any(base + position in bits for bits in posted[code] if bits is not None):
             reason = "the value in the data file is not the one posted"
             yield Problem(f"{where}{position}", reason, Blame.SPACE, space.space)
-
-
-def _read(
-    slice_: FileSlice, column: Column, positions: Sequence[int], source: CheckedSource
-) -> list[pa.Array]:
-    """Return the values at ascending positions, each as an array of one; fewer if the file ends before."""
-    rows, place = np.unique(np.array(positions, dtype=np.uint64), return_inverse=True)
-    read = fetch(source.storage, slice_, sources_of([column]), rows)
-    tables = (with_terms(table, [column])[0] for table in read)
-    values = [
-        chunk[n : n + 1] for table in tables for chunk in table[column.id].chunks for n in range(len(chunk))
-    ]
-    return [values[n] for n in place.tolist() if n < len(values)]
-
-
-def _postings(segments: Sequence[Segment], column: Column, value: pa.Array) -> list[BitMap]:
-    """Return the posting of each key of a value of the column's current type; empty if there is none."""
-    current = posting_type_of(column.type)
-    coding = coding_of(column, current)
-    coding.add(0, pa.chunked_array([value]))
-    coded = coding.finish()
-    keys = [coded.keys[code].as_py() for code in coded.codes_at(np.zeros(1, np.int64))[0].tolist()]
-    postings_of_keys = [[_posting(segment, column.id, current, key) for segment in segments] for key in keys]
-    return [BitMap.union(BitMap(), *filter(None, bits)) for bits in postings_of_keys]
 
 
 def _posting(segment: Segment, column: str, current: str, key: bytes | None) -> BitMap | None:

@@ -25,7 +25,7 @@ from tailbit.index.kinds.ledger import ledger_from_arrow, ledger_to_arrow
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import FORMAT, NEWEST_FORMAT, settings_from_arrow, settings_to_arrow
 from tailbit.index.maintenance.merge import merge_all
-from tailbit.index.maintenance.repair import Scrubber, damage_named, mend, why_damaged
+from tailbit.index.maintenance.repair import Scrubber, damage_of, mend, why_damaged
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.maintenance.verify import Report, verify
 from tailbit.index.model import FileRecord
@@ -167,7 +167,7 @@ def test_a_damaged_file_of_a_kind_that_comes_is_taken_out_and_questions_do_witho
     file = index.state.files_of(ROW_COUNTS)[1]
     Path(grown.built.index, file.path).write_bytes(b"PAR1")
     (found,) = Scrubber(index).look()
-    done = mend(index, open_table(grown.table.path), damage_named(found), "damaged")
+    done = mend(index, open_table(grown.table.path), damage_of([Problem.of(found)]), "damaged")
     assert (done.removed, done.to_post, done.to_count) == ((file.path,), 0, 0)
     assert len(grown.index.state.reader(ROW_COUNTS)) == 2
     assert grown.verified().sound
