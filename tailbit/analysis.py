@@ -22,7 +22,7 @@ from tailbit.vacuumed import tells_vacuumed
 
 if TYPE_CHECKING:
     from tailbit.index.grouping.facets import Crosstab
-    from tailbit.index.grouping.groups import Groups
+    from tailbit.index.grouping.grouping import Groups
     from tailbit.index.grouping.histogram import Bin
     from tailbit.index.grouping.measures import Aggregates, Measure, Summary
     from tailbit.index.query.recorded_counts import RecordedCounts

@@ -23,8 +23,7 @@ import tailbit
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 
 from support.column_stats import column, wide_table
-from tailbit.index.kinds.column_stats import COLUMN_STATS
-from tailbit.index.kinds.stats_rows import SCHEMA, Footer, built, directory
+from tailbit.index.kinds.column_stats import COLUMN_STATS, SCHEMA, Footer, built, directory
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.storage import LocalStorage
 

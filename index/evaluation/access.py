@@ -19,10 +19,9 @@ from pyroaring import BitMap
 
 from tailbit.base.lazy import lazy
 from tailbit.base.once import once
-from tailbit.index.evaluation.bounds import Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.key_selection import KeySelection, keys_of
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import Bounds, SpaceView, intersection, union
 from tailbit.index.model import is_of_term
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import And, Leaf, Node
@@ -83,11 +82,7 @@ class SpaceQuestion:
 
 
 def count_true(question: SpaceQuestion) -> int | None:
-    """Count the visible rows where a predicate is TRUE; None if only its bounds or data can tell.
-
-    Raises:
-        CorruptIndexError: a segment is damaged.
-    """
+    """Count the visible rows where a predicate is TRUE; None if only its bounds or data can tell."""
     if question.evaluated is not None and question.evaluated.exact:
         return len(question.evaluated.sure)
     node, space = question.node, question.space

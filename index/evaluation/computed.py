@@ -22,10 +22,9 @@ from pyroaring import BitMap
 
 from tailbit.base.arrays import Mask
 from tailbit.base.dataclass import dataclass
-from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.elements import element_bounds
 from tailbit.index.evaluation.key_selection import KeySelection, MarkedKeys
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import EMPTY, Bounds, SpaceView, union
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys

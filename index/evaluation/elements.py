@@ -27,9 +27,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.key_selection import MarkedKeys, RangeKeys
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import EMPTY, Bounds, SpaceView, union
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
 from tailbit.index.functions.vectors import is_set, nulls_of

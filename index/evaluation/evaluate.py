@@ -28,10 +28,9 @@ from typing import TYPE_CHECKING
 from pyroaring import BitMap
 
 from tailbit.base.lazy import lazy
-from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.key_selection import keys_of
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import EMPTY, Bounds, SpaceView, intersection, union
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, shared_in
 

@@ -28,7 +28,7 @@ from pyroaring import BitMap
 from tailbit.base.arrays import Mask
 from tailbit.base.lazy import lazy
 from tailbit.base.once import once
-from tailbit.index.evaluation.bounds import union
+from tailbit.index.evaluation.row_space import union
 from tailbit.index.keys import KeyRange, element_type, posting_type_of
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.key_ranges import key_ranges

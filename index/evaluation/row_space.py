@@ -15,6 +15,14 @@ row 1 of a is hidden. The view has the claims of a and b alone.
 
     split({0, 2, 6})              a: [0, 2], b: [1]
     counts_by_file({0, 2, 6})     [2, 1]
+
+Bounds of the rows where a predicate is TRUE, and set operations on positions.
+
+Worked example: `carrier = 'UA' AND dest = 'SFO'`, of which only `carrier` is indexed:
+
+    carrier = 'UA'    sure {0 4 7}    maybe {0 4 7}        exact: the posting of UA
+    dest = 'SFO'      sure {}         maybe all rows       no posting: any row may match
+    AND               sure {}         maybe {0 4 7}        three rows are rechecked on data
 """
 
 from __future__ import annotations
@@ -23,18 +31,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.base.arrays import Longs
+from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
 from tailbit.base.once import once
-from tailbit.index.evaluation.bounds import Bounds, Stated
 from tailbit.index.keys import widens
 from tailbit.index.model import RAISED_KEY, Definition, is_of_term, raised_id
 from tailbit.index.postings.segment import Segment
@@ -52,6 +59,65 @@ if TYPE_CHECKING:
     from tailbit.index.predicate import truth
 else:
     truth = lazy("tailbit.index.predicate.truth")
+
+
+EMPTY = BitMap()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """Positions in a row space where a predicate is surely TRUE, and where it may be TRUE.
+
+    `sure` lies in `maybe`. `exact`: whether both are equal, so that no row needs a recheck.
+    """
+
+    sure: BitMap
+    maybe: BitMap
+    exact: bool
+
+    @classmethod
+    def exactly(cls, bits: BitMap) -> Bounds:
+        """Return exact bounds: no row needs a recheck."""
+        return cls(bits, bits, True)
+
+    @classmethod
+    def between(cls, sure: BitMap, maybe: BitMap) -> Bounds:
+        """Return bounds whose rows in `maybe` but not in `sure` need a recheck. Cost: counts two bitmaps."""
+        return cls(sure, maybe, len(sure) == len(maybe))
+
+
+class Stated(NamedTuple):
+    """Statistics of one column per file of a row space, in the order of its files.
+
+    `low`, `high`: ranks (`value_sets`). `bounded`: whether these bound the non-null values of the file.
+    `tight`: whether `low` and `high` are values of visible rows; if not `bounded`, whether all rows are NULL.
+    `nulls`: the number of visible rows that are NULL, -1 if unknown.
+    """
+
+    low: Longs
+    high: Longs
+    bounded: Mask
+    tight: Mask
+    nulls: Longs
+
+
+def intersection(sets: list[BitMap]) -> BitMap:
+    """Intersect position sets, starting with the smallest."""
+    first, *others = sorted(sets, key=len)
+    out = first
+    for positions in others:
+        if not out:
+            break
+        out = out & positions
+    return out
+
+
+def union(sets: list[BitMap]) -> BitMap:
+    """Unite position sets."""
+    if len(sets) == 1:
+        return sets[0]
+    return BitMap.union(*sets) if sets else EMPTY
+
 
 FileNumbers = npt.NDArray[np.int64]
 """Row numbers of files in `snapshot.files`."""

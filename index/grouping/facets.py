@@ -36,7 +36,7 @@ from tailbit.index.grouping.dictionary import (
     coded,
     python_values,
 )
-from tailbit.index.grouping.groups import Groups, recorded_groups
+from tailbit.index.grouping.grouping import Groups, recorded_groups
 from tailbit.index.grouping.rows import Rows, raise_first
 from tailbit.index.keys import KEY_TYPES, decode_keys, is_textual
 from tailbit.index.model import key_type_of_column

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ColumnTypeError, UsageError
-from tailbit.index.grouping.groups import Groups
+from tailbit.index.grouping.grouping import Groups
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC
 from tailbit.tables import compute as pc

@@ -31,7 +31,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import AggregateError, ColumnTypeError, CorruptIndexError
 from tailbit.index.grouping.dictionary import coded, full_keys, python_values, unfold
 from tailbit.index.grouping.facets import count_groups, is_counted
-from tailbit.index.grouping.groups import Groups
+from tailbit.index.grouping.grouping import Groups
 from tailbit.index.grouping.rows import Rows, fetch_values
 from tailbit.index.keys import decode_keys, encode_value, integer_keys, ordered_ints
 from tailbit.index.model import key_type_of_column
@@ -403,11 +403,7 @@ class Aggregates:
 
     @classmethod
     def none(cls, by: Sequence[Column], measures: Sequence[Measure]) -> Aggregates:
-        """Return the aggregates of no rows.
-
-        Raises:
-            ColumnTypeError: a sum or an average of a column that is not numeric.
-        """
+        """Return the aggregates of no rows."""
         return cls(_Groups(by), _columns(measures))
 
     def add(self, other: Aggregates) -> None:
@@ -417,21 +413,13 @@ class Aggregates:
             own.join(theirs, numbers)
 
     def of_all(self, measure: Measure) -> Any:
-        """Return an aggregate of all rows; None if there is no value that is not NULL.
-
-        Raises:
-            AggregateError: a sum or an average is beyond its type.
-        """
+        """Return an aggregate of all rows; None if there is no value that is not NULL."""
         return _column_of(self.columns, measure).tell(measure.function, 1)[0]
 
     def by_group(
         self, measures: Sequence[Measure]
     ) -> tuple[list[tuple[Any, ...]], list[int], dict[Measure, list[Any]]]:
-        """Return the groups (most frequent first), their row counts, and aggregates by group.
-
-        Raises:
-            AggregateError: a sum or an average is beyond its type.
-        """
+        """Return the groups (most frequent first), their row counts, and aggregates by group."""
         groups, order = self.groups, self.groups.in_order()
         results = {m: _column_of(self.columns, m).tell(m.function, len(groups.counts)) for m in measures}
         keys = list(groups.numbers)
@@ -453,9 +441,6 @@ def aggregated(
     `recorded`: the value counts of the index, if they describe this source. Cost: a column without postings
     is read at the rows; extremes of the whole table are read only in files whose statistics leave open
     whether they hold an extreme.
-
-    Raises:
-        ColumnTypeError: a sum or an average of a column that is not numeric, or a column without keys.
     """
     aggregates = Aggregates.none(by, measures)
     columns, groups, spaces = aggregates.columns, aggregates.groups, selection.coverage.spaces

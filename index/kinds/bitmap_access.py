@@ -15,10 +15,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tailbit.base.dataclass import dataclass
-from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation
-from tailbit.index.evaluation.row_space import Access, SpaceView
+from tailbit.index.evaluation.row_space import EMPTY, Access, Bounds, SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
 from tailbit.index.keys import key_type_of
 from tailbit.index.model import Definition

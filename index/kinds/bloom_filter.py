@@ -29,12 +29,11 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.base.lazy import lazy
-from tailbit.index.evaluation.bounds import EMPTY, Bounds
-from tailbit.index.evaluation.row_space import Access, SpaceView, claims
+from tailbit.index.evaluation.row_space import EMPTY, Access, Bounds, SpaceView, claims
 from tailbit.index.index_files import aligned, sort, starts, write_index_file, write_parquet
 from tailbit.index.keys import Value, encode_array, encode_value, key_type_of
 from tailbit.index.kinds import files
-from tailbit.index.kinds.files import FILES, FooterKind, Places, RecordedPlaces, RowGroups
+from tailbit.index.kinds.files import FILES, FooterKind, RecordedPlaces, RowGroupLayout, RowGroups
 from tailbit.index.kinds.kind import (
     Blame,
     CheckedSource,
@@ -87,11 +86,7 @@ class Filters:
 
     @classmethod
     def of(cls, table: pa.Table) -> Filters:
-        """Return the filters in some rows of the index.
-
-        Raises:
-            ValueError: a filter has no whole blocks.
-        """
+        """Return the filters in some rows of the index."""
         blocks = _blocks(table)
         data = b"".join(filter_ for filter_ in table["filter"].to_pylist() if filter_)
         units, rows = (numpy_of(table[name], dtype=np.int64) for name in ("unit", "rows"))
@@ -184,7 +179,7 @@ class BloomAccess(Access):
     filters: BloomFilters
     recorded_files: RecordedPlaces
     columns: frozenset[str]
-    _places: dict[str, Places] = field(default_factory=dict)
+    _layouts: dict[str, RowGroupLayout] = field(default_factory=dict)
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition lists values of one column of the definition."""
@@ -197,9 +192,9 @@ class BloomAccess(Access):
         if not isinstance(node, Leaf) or not self.serves(node):
             return Bounds.between(EMPTY, space.visible)
         filters, id_ = self.filters.of(node.column), node.column.id
-        if id_ not in self._places:
-            self._places[id_] = Places(filters.row_groups, self.recorded_files, self.definition.id)
-        placed, values = self._places[id_].at(space), node.true.listed(bloom.MOST_VALUES) or []
+        if id_ not in self._layouts:
+            self._layouts[id_] = RowGroupLayout(filters.row_groups, self.recorded_files, self.definition.id)
+        placed, values = self._layouts[id_].placed(space), node.true.listed(bloom.MOST_VALUES) or []
         may = filters.may_hold(hashes_of_values(values, node.column))[placed.numbers]
         maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
         return Bounds.between(EMPTY, maybe & space.visible)

@@ -519,14 +519,14 @@ class RowGroups:
     numbers: Longs
 
     @classmethod
-    def of(cls, footers: pa.StringArray, places: Longs, rows: Longs) -> RowGroups:
-        """Return the row groups, numbered; `places`: that of each row's row group within its data file."""
+    def of(cls, footers: pa.StringArray, indexes: Longs, rows: Longs) -> RowGroups:
+        """Return the row groups, numbered; `indexes`: that of each row's row group within its data file."""
         coded = pc.dictionary_encode(footers)
         codes = numpy_of(coded.indices, dtype=np.int64)
         counts = np.zeros(len(coded.dictionary), dtype=np.int64)
-        np.maximum.at(counts, codes, places + 1)
+        np.maximum.at(counts, codes, indexes + 1)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        numbers = starts[codes] + places
+        numbers = starts[codes] + indexes
         row_counts = np.full(int(starts[-1]), _LOST, dtype=np.int64)
         row_counts[numbers] = rows
         return cls(coded.dictionary, starts, row_counts, numbers)
@@ -552,7 +552,7 @@ class Placed(NamedTuple):
 
 
 @dataclass(eq=False)
-class Places:
+class RowGroupLayout:
     """The places of row groups in the row spaces of one state of an index. Threads may share it.
 
     `definition`: if given, all rows of files for which it is not built are unknown.
@@ -563,7 +563,7 @@ class Places:
     definition: str = ""
     _placed: dict[SpaceView, Placed] = field(default_factory=dict)
 
-    def at(self, space: SpaceView) -> Placed:
+    def placed(self, space: SpaceView) -> Placed:
         """Return where the row groups of a row space's files lie. Cost: once per row space, vectorised."""
         placed = self._placed.get(space)
         if placed is None:

@@ -98,11 +98,7 @@ def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
 
 
 def read_groups(storage: Storage, path: str, column: str, value: str, columns: Sequence[str]) -> pa.Table:
-    """Read the rows of one index file in the row groups that may hold `value`.
-
-    Raises:
-        CorruptIndexError: the file is missing, truncated or altered.
-    """
+    """Read the rows of one index file in the row groups that may hold `value`."""
     with reading(path), open_index_file(storage, path) as file:
         groups = row_groups(file.metadata, column, value)
         present = [name for name in columns if name in file.schema_arrow.names]

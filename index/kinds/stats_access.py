@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import field, fields
+from functools import reduce
 from threading import Lock
 from typing import Any, cast
 
@@ -29,14 +30,12 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.once import once
-from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
-from tailbit.index.evaluation.row_space import Access, SpaceView, claims
+from tailbit.index.evaluation.row_space import EMPTY, Access, Bounds, SpaceView, Stated, claims
 from tailbit.index.expression.indexed_term import IndexedTerm
-from tailbit.index.index_files import open_index_file
+from tailbit.index.index_files import open_index_file, sort, starts
 from tailbit.index.keys import SIGN, key_type_of, ordered_int, widening_factor, widens
-from tailbit.index.kinds.files import Places, RecordedPlaces, RowGroups
+from tailbit.index.kinds.files import RecordedPlaces, RowGroupLayout, RowGroups
 from tailbit.index.kinds.kind import reading, stored_type
-from tailbit.index.kinds.stats_rows import united
 from tailbit.index.model import Definition
 from tailbit.index.predicate.implied import implied, implies
 from tailbit.index.predicate.pruning import ColumnBounds
@@ -174,9 +173,9 @@ class ColumnStats:
         first = np.r_[True, codes[1:] != codes[:-1]][: len(codes)]
         first[ends[:-1][ends[:-1] < len(codes)]] = True
         begins = np.flatnonzero(first)
-        places = np.arange(len(codes)) - np.repeat(begins, np.diff(np.r_[begins, len(codes)]))
+        indexes = np.arange(len(codes)) - np.repeat(begins, np.diff(np.r_[begins, len(codes)]))
         rows = np.concatenate([_NO_ROWS, *(numpy_of(table["rows"], dtype=np.int64) for table in tables)])
-        groups = RowGroups.of(footers, places, rows)
+        groups = RowGroups.of(footers, indexes, rows)
         return groups, dict(zip(paths, np.split(groups.numbers, ends[:-1]), strict=False))
 
     def bounds(self, column: Column) -> ColumnBounds | None:
@@ -318,6 +317,46 @@ def _widened(value: int, factor: int, key_type: str) -> int:
     return ordered_int(float(value), key_type) if key_type == "double" else value * factor
 
 
+def united(rows: pa.Table) -> pa.Table:
+    """Return one row per column, key type and unit, sorted; rows that differ are united to hold both bounds.
+
+    Cost: one sort, and a step for each row that is not equal to its neighbour of the same unit.
+    """
+    ordered = sort(rows, _UNIT).combine_chunks()
+    first = starts(ordered, _UNIT)
+    if len(first) == len(ordered):
+        return ordered
+    ends = np.r_[first[1:], len(ordered)]
+    single = ordered.take(arrow_array(first))
+    several = np.flatnonzero(ends - first > 1).tolist()
+    changed: dict[int, dict[str, Any]] = {}
+    for number in several:
+        alike = ordered.slice(first[number], ends[number] - first[number]).to_pylist()
+        if any(row != alike[0] for row in alike):
+            changed[number] = reduce(_both, alike)
+    if not changed:
+        return single
+    unchanged = np.ones(len(single), dtype=bool)
+    unchanged[list(changed)] = False
+    others = pa.Table.from_pylist(list(changed.values()), schema=single.schema)
+    return sort(pa.concat_tables([single.filter(arrow_array(unchanged)), others]), _UNIT)
+
+
+_UNIT = ["column", "key_type", "unit"]
+
+
+def _both(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Unite two rows of one unit into statistics that hold for the data of both."""
+    out = dict(first, exact=False)
+    for low, high in (("low", "high"), ("low_text", "high_text")):
+        bounded = first[low] is not None and other[low] is not None
+        out[low] = min(first[low], other[low]) if bounded else None
+        out[high] = max(first[high], other[high]) if bounded else None
+    if first["nulls"] != other["nulls"]:
+        out["nulls"] = None
+    return out
+
+
 _LEAVES = 64
 """Number of conditions whose row groups are kept."""
 
@@ -353,13 +392,13 @@ class StatsOfClaims:
         return np.ones(units, dtype=bool), np.zeros(units, dtype=bool)
 
     @once
-    def places(self) -> Places:
+    def layout(self) -> RowGroupLayout:
         """Return where the row groups lie in row spaces."""
-        return Places(self.stats.row_groups, self.recorded_files)
+        return RowGroupLayout(self.stats.row_groups, self.recorded_files)
 
     def bounds(self, judged: tuple[Mask, Mask], space: SpaceView) -> Bounds:
         """Return the rows of the row groups that may match, and of those that surely do."""
-        placed = self.places.at(space)
+        placed = self.layout.placed(space)
         may, surely = (mask[placed.numbers] for mask in judged)
         sure = claims(placed.bases[surely], placed.rows[surely])
         if may.all():
@@ -373,7 +412,7 @@ class StatsOfClaims:
         cells = next((cells for cells in self.stats.cells(column.id) if cells.key_type == key_type), None)
         if cells is None:
             return None
-        placed, every = self.places.at(space), len(space.files)
+        placed, every = self.layout.placed(space), len(space.files)
         tight = space.hidden_ids == ""
         low, high = np.full(every, SIGN - 1, dtype=np.int64), np.full(every, -SIGN, dtype=np.int64)
         bounded, whole = np.zeros(every, dtype=bool), np.zeros(every, dtype=bool)

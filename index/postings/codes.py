@@ -190,11 +190,7 @@ class _RowGroupCodes:
     numbers: Longs
 
     def place(self, out: npt.NDArray[Any]) -> None:
-        """Write the codes into `out`. One thread at a time: a bitset is added to the codes already written.
-
-        Raises:
-            ValueError: a posting does not decode.
-        """
+        """Write the codes into `out`, one thread at a time: bitsets are added to the codes written before."""
         for positions, codes in self.sparse:
             out[positions] = codes
         place_codes(self.bitmaps, self.cardinality, self.numbers, out)

@@ -108,11 +108,7 @@ class Section(NamedTuple):
 
 
 def sections_of(metadata: Mapping[bytes, bytes]) -> dict[int, list[Section]]:
-    """Map the number of each shared row group of a file to its sections, read from what `cut` wrote.
-
-    Raises:
-        ValueError: the text is damaged.
-    """
+    """Map the number of each shared row group of a file to its sections, read from what `cut` wrote."""
     by_group: dict[str, list[list[Any]]] = json.loads(metadata.get(SHARED.encode(), b"{}"))
     return {int(number): [_read(*section) for section in sections] for number, sections in by_group.items()}
 

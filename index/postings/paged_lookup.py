@@ -112,11 +112,7 @@ class PositionLists(NamedTuple):
         return ends + self.positions.nbytes + bitmaps
 
     def placed(self, owners: Longs, keys: Longs) -> Placed:
-        """Return the positions of the keys with the numbers `keys`, each with its owner.
-
-        Raises:
-            ValueError: a bitmap is damaged.
-        """
+        """Return the positions of the keys with the numbers `keys`, each with its owner."""
         if self.ends is None:
             return owners, self.positions[keys]
         counts = (self.ends[keys + 1] - self.ends[keys]).astype(np.int64)
@@ -132,11 +128,7 @@ class PositionLists(NamedTuple):
         return np.concatenate([listed, np.repeat(owners[dense], many)]), np.concatenate([positions, decoded])
 
     def covered(self, _: Longs, keys: Longs) -> list[BitMap]:
-        """Return bitmaps whose union is that of the keys with the numbers `keys`.
-
-        Raises:
-            ValueError: a bitmap is damaged.
-        """
+        """Return bitmaps whose union is that of the keys with the numbers `keys`."""
         large = np.zeros(len(keys), dtype=np.bool_)
         if self.bitmaps is not None:
             numbers = self.bitmaps.of[keys]
@@ -163,9 +155,6 @@ class KeyTable(NamedTuple):
         """Decode a row group of a segment, whose first column has the keys as they are stored.
 
         `rows`: the row count of the row space.
-
-        Raises:
-            ValueError: positions are damaged.
         """
         own = postings.slice(postings[0].null_count)
         return cls(SortedKeys.of(own[0].combine_chunks()).with_filters(), PositionLists.of(own, rows))
@@ -541,11 +530,7 @@ class _Lookup:
 
 
 def decoded(columns: Sequence[_ColumnPages]) -> pa.Table:
-    """Decode pages of columns, with as many rows in each, to a table.
-
-    Raises:
-        ValueError, pyarrow.ArrowException: pages are damaged.
-    """
+    """Decode pages of columns, with as many rows in each, to a table."""
     if not columns:
         return pa.table({})
     out, rows = Assembly(), columns[0].rows

@@ -196,9 +196,6 @@ class Group:
         """Return the pages of a column, whose `firsts` are those of the keys' pages if they are equal.
 
         Cost: reads the column, once.
-
-        Raises:
-            ValueError: the pages are damaged.
         """
         pages = self._pages.get(name)
         if pages is None:

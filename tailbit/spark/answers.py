@@ -18,7 +18,7 @@ from tailbit.index.grouping.dictionary import python_values
 from tailbit.index.model import Definition, Standing
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import columns_of, nodes_of
-from tailbit.index.query.candidates import candidate_numbers
+from tailbit.index.query.selection import candidate_numbers
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
 from tailbit.spark.request import (

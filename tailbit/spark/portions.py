@@ -29,9 +29,8 @@ from tailbit.handle import Handle, accesses_of
 from tailbit.index.evaluation.side_by_side import unread_by
 from tailbit.index.grouping.facets import is_counted
 from tailbit.index.predicate.tree import Constant, Leaf, Node, nodes_of, relaxed
-from tailbit.index.query.candidates import candidate_numbers, open_to_the_log
 from tailbit.index.query.coverage import cover
-from tailbit.index.query.selection import FileHits, Selection
+from tailbit.index.query.selection import FileHits, Selection, candidate_numbers, open_to_the_log
 from tailbit.index.store.state import IndexPortion, IndexState
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, in_one, numpy_of

@@ -29,8 +29,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ClusterError, CorruptIndexError, RequirementError, UsageError
 from tailbit.index.grouping.dictionary import Combinations
 from tailbit.index.grouping.facets import count_groups
-from tailbit.index.grouping.grouping import sum_of_groups
-from tailbit.index.grouping.groups import Groups, recorded_groups
+from tailbit.index.grouping.grouping import Groups, recorded_groups, sum_of_groups
 from tailbit.index.grouping.measures import Aggregates, Measure, aggregated
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection

@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 
 from support.delta_builder import DeltaBuilder
 from support.index_records import ledger, settings
-from tailbit.index.kinds.column_stats import COLUMN_STATS
+from tailbit.index.kinds.column_stats import COLUMN_STATS, SCHEMA, Footer, built, directory
 from tailbit.index.kinds.files import RecordedFiles, files_to_arrow
 from tailbit.index.kinds.kind import Kind, Merged, MergeGroup, stored_type
 from tailbit.index.kinds.stats_access import ColumnStats
-from tailbit.index.kinds.stats_rows import SCHEMA, Footer, built, directory
 from tailbit.index.model import Definition, FileRecord, IndexFile, Settings, Term, TermColumn
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table

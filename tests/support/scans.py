@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tailbit
-from tailbit.index.query.candidates import candidate_numbers
 from tailbit.index.query.scan import Scan, count, scan
-from tailbit.index.query.selection import Selection
+from tailbit.index.query.selection import Selection, candidate_numbers
 from tailbit.tables.model import FileSlice
 
 

@@ -24,9 +24,8 @@ from tailbit.index.evaluation.access import (
     count_of_nulls,
     count_true,
 )
-from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.evaluate import evaluate
-from tailbit.index.evaluation.row_space import PartitionTexts, SpaceView, claims, widens
+from tailbit.index.evaluation.row_space import Bounds, PartitionTexts, SpaceView, claims, widens
 from tailbit.index.evaluation.side_by_side import each_space
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.delta.files import DeltaFiles

@@ -22,8 +22,7 @@ from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.grouping.counting import COUNTED, Tally
 from tailbit.index.grouping.dictionary import Dictionary, first_in_order, full_keys
 from tailbit.index.grouping.facets import as_facets, is_counted
-from tailbit.index.grouping.grouping import count_groups
-from tailbit.index.grouping.groups import Groups
+from tailbit.index.grouping.grouping import Groups, count_groups
 from tailbit.index.grouping.rows import Rows
 from tailbit.index.postings import codes
 from tailbit.index.postings.segment import POSTINGS

@@ -23,7 +23,7 @@ from support.tables import (
     with_vectors,
 )
 from tailbit.errors import ColumnTypeError, UnknownColumnError
-from tailbit.index.grouping.groups import recorded_groups
+from tailbit.index.grouping.grouping import recorded_groups
 from tailbit.index.store.table import MetadataTable
 
 

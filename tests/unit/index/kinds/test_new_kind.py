@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.base.dataclass import dataclass
-from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.row_space import EMPTY, Bounds
 from tailbit.index.evaluation.row_space import Access, claims
 from tailbit.index.kinds.files import FILES, RecordedPlaces
 from tailbit.index.kinds.kind import Definable, Kind, Problem

@@ -32,10 +32,9 @@ from tailbit.errors import (
 )
 from tailbit.index.kinds import bloom_filter as bloom_filter
 from tailbit.index.kinds.bloom_filter import BLOOM_FILTER
-from tailbit.index.kinds.column_stats import COLUMN_STATS
+from tailbit.index.kinds.column_stats import COLUMN_STATS, directory
 from tailbit.index.kinds.kind import kind_of
 from tailbit.index.kinds.schemas import BITMAP_INDEX, KINDS, LEDGER, SETTINGS
-from tailbit.index.kinds.stats_rows import directory
 from tailbit.index.maintenance.definitions import add
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import Sweeper, referenced
