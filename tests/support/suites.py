@@ -236,6 +236,11 @@ NIGHTLY = (
         ),
     ),
     Suite(
+        "the Helm chart",
+        ("unit/test_chart.py",),
+        ("deploy/helm", "deploy/kubernetes", "streaming/config/read.py", "Makefile"),
+    ),
+    Suite(
         "lessons that start Spark",
         ("e2e/test_examples.py::test_a_lesson_in_a_session_of_its_own_prints_what_stands_beside_it",),
         ("examples", "tailbit/spark", "streaming", "checkpoints"),

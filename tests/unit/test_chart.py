@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from support.pages import ROOT
-from support.release import project
 from tailbit.streaming.config.read import read_config
 
 CHART, KUBERNETES = ROOT / "deploy" / "helm" / "tailbit", ROOT / "deploy" / "kubernetes"
@@ -105,14 +104,3 @@ def test_a_value_that_the_chart_does_not_know_is_refused(helm: Helm, wrong: str)
     done = helm("template", "tailbit", str(CHART), "--set", wrong)
     assert done.returncode != 0
     assert wrong.partition("=")[0].split(".")[-1] in done.stderr
-
-
-def test_the_chart_and_the_images_are_of_the_project() -> None:
-    about = project()
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["version"] == chart["appVersion"] == about["version"]
-    assert chart["annotations"]["artifacthub.io/license"] == about["license"]
-    for name in ("Dockerfile", "Dockerfile.spark"):
-        text = (ROOT / "deploy" / "docker" / name).read_text()
-        assert f'org.opencontainers.image.licenses="{about["license"]}"' in text
-        assert 'org.opencontainers.image.version="$VERSION"' in text

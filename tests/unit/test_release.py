@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.release import ROOT, changes, project, repack, unready
 from tailbit.spark import jar
@@ -18,6 +19,17 @@ from tailbit.spark import jar
 VERSION = project()["version"]
 
 CHART = "deploy/helm/tailbit/Chart.yaml"
+
+
+def test_the_chart_and_the_images_are_of_the_project() -> None:
+    about = project()
+    chart = yaml.safe_load((ROOT / CHART).read_text())
+    assert chart["version"] == chart["appVersion"] == about["version"]
+    assert chart["annotations"]["artifacthub.io/license"] == about["license"]
+    for name in ("Dockerfile", "Dockerfile.spark"):
+        text = (ROOT / "deploy" / "docker" / name).read_text()
+        assert f'org.opencontainers.image.licenses="{about["license"]}"' in text
+        assert 'org.opencontainers.image.version="$VERSION"' in text
 
 
 @pytest.fixture
