@@ -67,11 +67,14 @@ help:
 	@echo "make clean            remove what the other targets made"
 
 # Spark's classes are archived beside the tests that come first: every JVM that is started later maps them. The code is
-# linted beside them, too: tests wait for limits and for Spark. One of the workers has Spark.
+# linted beside them, too: tests wait for limits and for Spark. One of the workers has Spark. Tests are compiled once
+# before, not by each of the workers, also where Python may write no bytecode by itself.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.test-installed java jar
 	@mkdir -p build; \
 	(cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null 2>&1) & \
 	{ $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 || { cat build/lint.txt >&2; false; }; } & lint=$$!; \
+	$(BIN)/pytest -q --collect-only $(PYTEST_ARGS) >/dev/null; \
 	$(BIN)/pytest -n 4 --dist loadscope --no-loadscope-reorder -q --since-proof $(PYTEST_ARGS); tests=$$?; \
 	wait $$lint || { echo "make lint fails: build/lint.txt" >&2; exit 1; }; exit $$tests
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -88,8 +89,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addoption(option, metavar="FILE", help="write a support page made from the marks")
 
 
+def pytest_sessionstart() -> None:
+    """What is made by collecting stays to the end: no garbage is looked for among it."""
+    gc.disable()
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Write the support page where it is asked for."""
+    gc.enable()
     from support.support_page import DELTA, HUDI, ICEBERG, claims, page
 
     pages = {"--support-page": DELTA, "--hudi-support-page": HUDI, "--iceberg-support-page": ICEBERG}
@@ -126,7 +133,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--since-proof"):
         _leave_to_the_night(config, items)
         _leave_two_thirds(config, items)
-    folders = {item.path: item.path.relative_to(Path(__file__).parent).parts[0] for item in items}
+    tests = Path(__file__).parent
+    folders = {path: path.relative_to(tests).parts[0] for path in dict.fromkeys(item.path for item in items)}
     ranks = {name: n for n, name in enumerate(LONGEST)}
     starting = sorted(
         folders, key=lambda path: (folders[path] == "property", ranks.get(path.name, len(ranks)))

@@ -86,6 +86,7 @@ def _check(read: Read, path: str, format_: int) -> None:
         assert [n for _, n in answer["facets"]] == sorted(counts.values(), reverse=True)
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("format_", READ)
 def test_the_reader_in_java_answers_of_a_golden_index(format_: int, read: Read, tmp_path: Path) -> None:
     _check(read, unpack(format_, tmp_path), format_)

@@ -19,6 +19,7 @@ import pytest
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
+from support.profiles import PARTS
 
 ROWS = 5_000
 
@@ -78,8 +79,8 @@ def test_a_disk_that_is_full_at_any_write_costs_nothing_once_it_has_room(tmp_pat
     assert [t for t in told if not t["whole"] or not t["mended"]] == []
     assert {t["error"] for t in told} == {"StorageError True", None}
     tried = Counter(t["operation"] for t in told)
-    assert tried["batch"] > 10, tried
-    assert tried["compact"] > 5, tried
+    assert tried["batch"] > 10 // PARTS, tried
+    assert tried["compact"] > 5 // PARTS, tried
     assert tried["vacuum"] >= 1, tried
 
 

@@ -20,6 +20,7 @@ PREDICATES = 60
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_answered_of_any_history_is_what_spark_answers(spark: Any, tmp_path: Path, seed: int) -> None:
     run = Run(1000 + seed, 60, str(tmp_path))

@@ -89,6 +89,7 @@ def test_spark_reads_whole_numbers_of_a_view_that_became_longs_and_doubles(
 @pytest.mark.supports_hudi(
     "Ways to ask", "empty partition values that Spark reads as NULL in such views", "refused"
 )
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("name", REFUSED)
 def test_files_that_other_engines_would_read_as_other_values_are_refused_in_a_view(
     spark: Any, tmp_path: Path, name: str

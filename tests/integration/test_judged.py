@@ -30,7 +30,7 @@ def test_the_judge_agrees_on_a_plain_history(spark: Any, table_path: str) -> Non
 def test_the_judge_sees_a_wrong_answer(spark: Any, table_path: str) -> None:
     table = JudgedTable(spark, table_path, ["a"])
     table.sql("create table {t} (a int) using delta", "insert into {t} values (1)")
-    expected, _ = table.spark_answers([1], ["a = 1"])
+    expected, _ = table._judgement([1], ["a = 1"], "UTC", whole=False)
     expected[1, "a = 1"] = {}
     with pytest.raises(AssertionError, match="a = 1"):
         table._compare("followed", tailbit.open(table_path), expected)

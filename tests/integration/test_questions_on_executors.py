@@ -32,6 +32,7 @@ def rows_of(rows: Any) -> list[str]:
     return sorted(str(tuple(row)) for row in rows)
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("version", [0, 4, 7])
 def test_executors_answer_as_one_process_does(spark: Any, path: str, version: int) -> None:
     there, here = tailbit.spark.open(spark, path, task_bytes=0), tailbit.open(path)

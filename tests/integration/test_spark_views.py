@@ -80,6 +80,7 @@ def _cached(spark: Any, format_: str, path: str) -> Callable[[], int]:
     return lambda: frame.count()
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("made", [_view, _frame, _filtered, _temp_view, _collected, _cached])
 def test_what_is_made_once_shows_each_version_that_the_same_over_delta_shows(
     registered: Any, path: str, made: Callable[..., Callable[[], int]]

@@ -106,6 +106,7 @@ def narrowed(scans: list[Scan], rng: np.random.Generator) -> list[Scan]:
     return out
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("by_polars", [False, True])
 def test_rows_found_by_stored_values_in_some_row_groups_are_those_found_without(
     path: str, monkeypatch: pytest.MonkeyPatch, by_polars: bool

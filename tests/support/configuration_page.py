@@ -188,10 +188,8 @@ def _default(kind: str, value: Any) -> str:
 
 def read_variables() -> set[str]:
     """Return the variables of the environment that the code reads or sets, by name."""
-    trees = [
-        ast.parse(path.read_text("utf-8")) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")
-    ]
-    return {name for tree in trees for name in _variables(tree)}
+    texts = (path.read_text("utf-8") for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    return {name for text in texts if "environ" in text for name in _variables(ast.parse(text))}
 
 
 def _variables(tree: ast.Module) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """A stream without Spark on a small disk that is full but for some pages; then pages are freed.
 
 `python -m support.drive_full TABLE INDEX COLUMN DISK [OPERATION]`: `INDEX` is copied to `DISK`, a file system
-of its own, with no page free, one, two and so on, until all can be written. Prints a line of JSON for each:
-operation, error that ended it (null for none), whether the index said then what it said before or after, and
-whether all was well once the disk had room again.
+of its own, with ever more pages free, until all can be written: every number of pages in `make proof`, every
+third in a commit, by its number. Prints a line of JSON for each: operation, error that ended it (null for
+none), whether the index said then what it said before or after, and whether all was well once the disk had
+room again.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import tailbit
 from support.contents import Contents, contents_of
 from support.drive import Drive
+from support.profiles import PARTS, PROOF, TURN
 from tailbit.errors import TailbitError
 
 PAGE = 4096
@@ -39,8 +42,9 @@ def main(table: str, index: str, column: str, disk: str, only: str = "") -> None
         wanted = contents_of(at)
         shutil.rmtree(at)
         error: str | None = ""
-        free = 0
+        numbers = count() if PROOF else count(TURN % PARTS, PARTS)
         while error is not None:
+            free = next(numbers)
             shutil.copytree(index, at)
             _fill(Path(disk, "filler"), free)
             error = _attempt(operation, at)
@@ -50,7 +54,6 @@ def main(table: str, index: str, column: str, disk: str, only: str = "") -> None
             told = {"operation": name, "free": free, "error": error, "whole": whole, "mended": mended}
             sys.stdout.write(json.dumps(told) + "\n")
             shutil.rmtree(at)
-            free += 1
 
 
 def _fill(filler: Path, free: int) -> None:

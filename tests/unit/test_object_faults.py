@@ -214,6 +214,7 @@ def test_the_log_of_an_index_in_a_store_is_as_short_after_a_hundred_commits_as_a
     assert len(log_names(index)) == len(["commit", "log checkpoint", "the one before", "hint"])
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("cleaned", [True, False])
 def test_a_damaged_log_checkpoint_in_a_store_is_named_once_and_made_anew_of_what_is_known(
     s3_root: str, options: StorageOptions, monkeypatch: pytest.MonkeyPatch, cleaned: bool

@@ -20,6 +20,7 @@ from tailbit.streaming import job
 from tailbit.streaming.java.session import check_requirements
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("system", LACKING)
 def test_questions_need_neither_fork_nor_locks_nor_slashes_of_unix(system: str, tmp_path: Path) -> None:
     path = unpack(9, tmp_path)

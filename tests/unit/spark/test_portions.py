@@ -60,6 +60,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> IndexedTable:
     return tailbit.open(history(str(tmp_path_factory.mktemp("divided") / "t")))
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_portions_have_the_rows_and_groups_of_the_selection_at_each_version(
     table: IndexedTable, condition: str | None

@@ -96,6 +96,7 @@ def check(sales: Sales, orders: Table, **given: Any) -> None:
 
 
 @pytest.mark.supports_iceberg("Tables", "tables of a catalog by name, through pyiceberg", "exact")
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_an_index_of_a_table_of_a_catalog_follows_it_and_equals_pyicebergs_scan_at_every_snapshot(
     sales: Sales, tmp_path: Path, version: str
