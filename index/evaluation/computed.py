@@ -13,17 +13,15 @@ memory; repeated texts are cached as a dictionary array.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.base.arrays import Mask
-from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.elements import element_bounds
-from tailbit.index.evaluation.key_selection import KeySelection, MarkedKeys
+from tailbit.index.evaluation.key_selection import OPEN, KeyOutcomes, KeySelection, Outcomes
 from tailbit.index.evaluation.row_space import EMPTY, Bounds, SpaceView, union
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
@@ -91,36 +89,8 @@ def _repeat(values: pa.Array) -> bool:
     return bool(pc.count_distinct(sample, mode="all").as_py() * 100 <= 2 * _SAMPLE * 99)
 
 
-class _Outcome(enum.IntEnum):
-    """Outcome of a condition for a key: TRUE, open (needs a recheck), or neither."""
-
-    TRUE = 0
-    OPEN = 1
-    REST = 2
-
-
-@dataclass(frozen=True, eq=False)
-class KeyVerdict:
-    """Outcomes of a condition for the keys of a segment (a file of postings), NULL included.
-
-    `true`, `open`: masks of the keys where the condition is TRUE, and where it needs a recheck. `counts`: the
-    number of keys per outcome. `question`: identifies the condition and the type in which it was evaluated.
-    """
-
-    question: Hashable
-    true: Mask
-    open: Mask
-    counts: tuple[int, int, int]
-
-    def keys(self, segment: Segment, column: str, outcome: _Outcome) -> MarkedKeys:
-        """Return the keys with one outcome."""
-        marked = {_Outcome.TRUE: self.true, _Outcome.OPEN: self.open}.get(outcome)
-        marked = ~(self.true | self.open) if marked is None else marked
-        return MarkedKeys(segment, column, (self.question, outcome), marked, self.counts[outcome])
-
-
-_VERDICTS: Cache[Hashable, KeyVerdict] = Cache(share(1 / 32))
-"""Verdicts per segment and condition; segments never change."""
+_REST, _TRUE = 0, 1
+"""The outcomes of a condition for a key beside `OPEN`."""
 
 
 def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
@@ -131,19 +101,18 @@ def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
     segments = space.serving(column)
     if not segments:
         return Bounds.between(EMPTY, space.visible)
-    verdicts = [verdict(node, segment) for segment in segments]
+    verdicts = [_outcomes(node, segment) for segment in segments]
 
-    def rows(outcome: _Outcome) -> list[BitMap]:
-        pairs = zip(segments, verdicts, strict=True)
-        return [bits for s, of in pairs for bits in of.keys(s, column.id, outcome).bitmaps()]
+    def rows(outcome: int) -> list[BitMap]:
+        return [bits for of in verdicts for bits in of.keys(outcome).bitmaps()]
 
-    open_, unposted = union(rows(_Outcome.OPEN)), space.unposted(column.id)
+    open_, unposted = union(rows(OPEN)), space.unposted(column.id)
     if unposted is not None:
         open_ = open_ | unposted
     if _few_true(verdicts):
-        sure = union(rows(_Outcome.TRUE))
+        sure = union(rows(_TRUE))
     else:
-        sure = space.visible - union([open_, *rows(_Outcome.REST)])
+        sure = space.visible - union([open_, *rows(_REST)])
     if not open_:
         return Bounds.exactly(sure)
     return Bounds.between(sure - open_, sure | open_)
@@ -157,17 +126,16 @@ def exact_keys(node: Computed, segments: Sequence[Segment]) -> Sequence[KeySelec
     column = _column(node)
     if column.type.name == "array":
         return None
-    verdicts = [verdict(node, segment) for segment in segments]
-    if not _few_true(verdicts) or any(of.counts[_Outcome.OPEN] for of in verdicts):
+    verdicts = [_outcomes(node, segment) for segment in segments]
+    if not _few_true(verdicts) or any(OPEN in of.counts for of in verdicts):
         return None
-    pairs = zip(segments, verdicts, strict=True)
-    return [of.keys(segment, column.id, _Outcome.TRUE) for segment, of in pairs]
+    return [of.keys(_TRUE) for of in verdicts]
 
 
-def _few_true(verdicts: Sequence[KeyVerdict]) -> bool:
+def _few_true(verdicts: Sequence[KeyOutcomes]) -> bool:
     """Return whether at most as many keys make a condition TRUE as do not."""
-    counts = [of.counts for of in verdicts]
-    return sum(true for true, _, _ in counts) <= sum(rest for _, _, rest in counts)
+    true, rest = (sum(of.counts.get(outcome, 0) for of in verdicts) for outcome in (_TRUE, _REST))
+    return true <= rest
 
 
 def _column(node: Computed) -> Column:
@@ -175,22 +143,14 @@ def _column(node: Computed) -> Column:
     return node.column
 
 
-def verdict(node: Computed, segment: Segment) -> KeyVerdict:
-    """Return the outcome of a condition for each key of a segment, cached.
-
-    Cost: one evaluation over the distinct keys, once.
-    """
-
-    def judged() -> tuple[KeyVerdict, int]:
-        key_verdict = _judged(node, segment, cache_key)
-        return key_verdict, key_verdict.true.nbytes + key_verdict.open.nbytes + 200
-
+def _outcomes(node: Computed, segment: Segment) -> KeyOutcomes:
+    """Return the outcome of a condition for each key of a segment, cached."""
     column = _column(node)
-    cache_key = (str(column.type), column.type.char_length, node.key)
-    return _VERDICTS.get((segment.name, column.id, cache_key), judged)
+    question = str(column.type), column.type.char_length, node.key
+    return KeyOutcomes.of(segment, column.id, question, partial(_judged, node, segment))
 
 
-def _judged(node: Computed, segment: Segment, question: Hashable) -> KeyVerdict:
+def _judged(node: Computed, segment: Segment) -> Outcomes:
     column = _column(node)
     every = segment.keys(column.id)[0]
     keys = pc.drop_null(every)
@@ -204,8 +164,8 @@ def _judged(node: Computed, segment: Segment, question: Hashable) -> KeyVerdict:
     kept_values = KeyValues((segment.name, column.id, str(column.type), column.type.char_length))
     truths, raised = judge(node, {column.id: values}, len(values), kept_values.of)
     null = len(every) - len(keys)
-    true, open_ = np.zeros(len(every), dtype=np.bool_), np.zeros(len(every), dtype=np.bool_)
-    true[:null], open_[:null], open_[null:] = truths[-1], raised[-1], ~short
-    true[null:][short], open_[null:][short] = truths[:-1], raised[:-1]
-    many = int(np.count_nonzero(true)), int(np.count_nonzero(open_))
-    return KeyVerdict(question, true, open_, (*many, len(every) - sum(many)))
+    judged = np.where(raised, OPEN, np.where(truths, _TRUE, _REST)).astype(np.int8)
+    outcomes = np.full(len(every), OPEN, dtype=np.int8)
+    outcomes[:null] = judged[-1]
+    outcomes[null:][short] = judged[:-1]
+    return outcomes

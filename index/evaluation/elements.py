@@ -19,15 +19,15 @@ An element whose key is truncated, or for which the condition raises, leaves its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.evaluation.key_selection import MarkedKeys, RangeKeys
+from tailbit.index.evaluation.key_selection import OPEN, KeyOutcomes, Outcomes, RangeKeys
 from tailbit.index.evaluation.row_space import EMPTY, Bounds, SpaceView, union
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
@@ -54,7 +54,6 @@ from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
-from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
 
@@ -73,13 +72,8 @@ _AROUND = {
 }
 """Outcome of NOT and of IS NULL for each outcome of their operand."""
 
-_OPEN = -1
 _NUMBERS = {_FALSE: 0, _TRUE: 1, _NULL: 2}
-Outcomes = npt.NDArray[np.int8]
-"""Outcomes of a condition for some arrays: values of `_NUMBERS`, or `_OPEN`."""
-
-_JUDGED: Cache[Hashable, Outcomes] = Cache(share(1 / 64))
-"""Outcomes of conditions for the keys of segments, which never change."""
+"""The outcomes of a condition for an array beside `OPEN`."""
 
 
 def element_bounds(node: Computed, space: SpaceView) -> Bounds:
@@ -238,17 +232,16 @@ def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment
     """Find rows by the outcome of every key."""
     column = node.column
     assert column is not None
-    judged = [(segment, _outcomes(node, column, segment)) for segment in segments]
+    type_ = str(arrow_type(column.type, column.label))
+    judged = [
+        KeyOutcomes.of(s, column.id, (type_, key_of(node.expression)), partial(_judged, node, column, s))
+        for s in segments
+    ]
 
     def rows(outcome: int) -> BitMap:
-        bitmaps = list[BitMap]()
-        for segment, outcomes in judged:
-            marked = outcomes == outcome
-            question = _question(node, column), outcome
-            bitmaps += MarkedKeys(segment, column.id, question, marked, int(marked.sum())).bitmaps()
-        return union(bitmaps)
+        return union([bits for of in judged for bits in of.keys(outcome).bitmaps()])
 
-    return _Rows(rows(_NUMBERS[decides]), rows(_OPEN), lambda: rows(_NUMBERS[_NULL]))
+    return _Rows(rows(_NUMBERS[decides]), rows(OPEN), lambda: rows(_NUMBERS[_NULL]))
 
 
 def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> Bounds:
@@ -263,7 +256,7 @@ def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> B
         (outcome,) = _evaluated(node, column, array).tolist()
         if outcome in true_numbers:
             matching += bits
-        elif outcome != _OPEN:
+        elif outcome != OPEN:
             out += bits
     if not _is_of_emptiness(node.expression):
         # Postings also hold rows of removed files: keep `sure` within `maybe`.
@@ -300,24 +293,6 @@ def _bare(type_: pa.DataType) -> Sequence[tuple[bytes | None, pa.Array]]:
     return (None, pa.nulls(1, type_)), (NO_ELEMENT, arrow_array([[]], type_))
 
 
-def _outcomes(node: Computed, column: Column, segment: Segment) -> Outcomes:
-    """Return the outcome for each key of a segment, cached.
-
-    Cost: one evaluation over the distinct keys, once.
-    """
-
-    def judged() -> tuple[Outcomes, int]:
-        outcomes = _judged(node, column, segment)
-        return outcomes, outcomes.nbytes + 200
-
-    return _JUDGED.get((segment.name, column.id, _question(node, column)), judged)
-
-
-def _question(node: Computed, column: Column) -> Hashable:
-    """Return what identifies a condition and the type in which it is evaluated."""
-    return str(arrow_type(column.type, column.label)), key_of(node.expression)
-
-
 def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:
     keys, stored = segment.keys(column.id)[0], segment.columns[column.id]
     type_ = arrow_type(column.type, column.label)
@@ -327,7 +302,7 @@ def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:
     whole = numpy_of(filled(pc.starts_with(keys, ELEMENT), False))
     if is_textual(inner):
         whole &= numpy_of(filled(pc.binary_length(keys), 0)) <= MAX_KEY + len(ELEMENT)
-    out = np.full(len(keys), _OPEN, dtype=np.int8)
+    out = np.full(len(keys), OPEN, dtype=np.int8)
     elements = widen_keys(element_keys(pc.filter(keys, arrow_array(whole))), inner, current)
     out[whole] = _of_elements(node, column, decode_keys(elements, current, column.type.fields[0].type))
     for key, array in (*_bare(type_), (NULL_ELEMENT, arrow_array([[None]], type_))):
@@ -346,7 +321,7 @@ def _of_elements(node: Computed, column: Column, elements: pa.Array) -> Outcomes
         zero = np.flatnonzero(numpy_of(elements) == 0)
         negative = arrow_array(np.full(len(zero), -0.0), elements.type)
         other = _evaluated(node, column, _alone(negative))
-        out[zero[other != out[zero]]] = _OPEN
+        out[zero[other != out[zero]]] = OPEN
     return out
 
 
@@ -361,5 +336,5 @@ def _evaluated(node: Computed, column: Column, arrays: pa.Array) -> Outcomes:
     vector = evaluate(node.expression, {column.id: arrays}, len(arrays))
     out = np.where(is_set(vector.values), _NUMBERS[_TRUE], _NUMBERS[_FALSE])
     out[nulls_of(vector.values)] = _NUMBERS[_NULL]
-    out[vector.failed] = _OPEN
+    out[vector.failed] = OPEN
     return out.astype(np.int8)

@@ -18,10 +18,11 @@ Worked example: the condition `n < 30` on a column with the keys 10, 20, 30 and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -157,6 +158,50 @@ class MarkedKeys(KeySelection):
 
     def _coded(self) -> BitMap:
         return row_codes.codes_of(self.segment, self.column).among(self._marked)
+
+
+OPEN = -1
+"""The outcome of a condition for a key whose rows need a recheck."""
+
+Outcomes = npt.NDArray[np.int8]
+"""Outcomes of a condition by number: `OPEN`, or what the caller numbers."""
+
+_OUTCOMES: Cache[tuple[str, str, Hashable], tuple[Outcomes, Mapping[int, int]]] = Cache(share(3 / 64))
+"""Outcomes per segment, column and condition, and the number of keys of each; a segment never changes."""
+
+
+class KeyOutcomes(NamedTuple):
+    """The outcome of a condition for each key of a column of a segment, NULL included.
+
+    `question`: identifies the condition, and the type in which it is evaluated. `counts`: keys by outcome.
+    """
+
+    segment: Segment
+    column: str
+    question: Hashable
+    outcomes: Outcomes
+    counts: Mapping[int, int]
+
+    @classmethod
+    def of(
+        cls, segment: Segment, column: str, question: Hashable, judged: Callable[[], Outcomes]
+    ) -> KeyOutcomes:
+        """Return the outcomes, cached; `judged` evaluates the condition over the distinct keys, once."""
+
+        def counted() -> tuple[tuple[Outcomes, Mapping[int, int]], int]:
+            outcomes = judged()
+            numbers, counts = np.unique(outcomes, return_counts=True)
+            return (
+                outcomes,
+                dict(zip(numbers.tolist(), counts.tolist(), strict=True)),
+            ), outcomes.nbytes + 200
+
+        return cls(segment, column, question, *_OUTCOMES.get((segment.name, column, question), counted))
+
+    def keys(self, outcome: int) -> MarkedKeys:
+        """Return the keys with one outcome."""
+        question, count = (self.question, outcome), self.counts.get(outcome, 0)
+        return MarkedKeys(self.segment, self.column, question, self.outcomes == outcome, count)
 
 
 class RangeKeys(KeySelection):

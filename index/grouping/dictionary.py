@@ -153,16 +153,18 @@ def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[A
         fields = zip(split_parts(keys, key_type), types, column.type.fields, strict=True)
         return list(zip(*(python_values(*field) for field in fields), strict=True))
     if key_type == "binary":
-        python: list[Any] = keys.to_pylist()
-        return python
+        return list(keys.to_pylist())
     if is_textual(key_type):
         return [None if key is None else key.decode("utf-8", "replace") for key in keys.to_pylist()]
-    values = decode_keys(keys, key_type, column.type)
+    return python_or_texts(decode_keys(keys, key_type, column.type))
+
+
+def python_or_texts(values: pa.Array) -> list[Any]:
+    """Return Python values; as texts, if a date or time is outside of Python's calendar."""
     try:
-        python = python_of(values)
+        return python_of(values)
     except (OverflowError, ValueError):
-        python = date_texts(values)
-    return python
+        return date_texts(values)
 
 
 def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:

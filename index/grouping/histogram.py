@@ -16,12 +16,14 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ColumnTypeError, UsageError
+from tailbit.index.functions.dates import STEPS, first_day
+from tailbit.index.grouping.dictionary import python_or_texts
 from tailbit.index.grouping.grouping import Groups
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of, python_of
-from tailbit.tables.date_text import DAY_US, date_texts
+from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.date_text import DAY_US
 from tailbit.tables.zones import offsets_kept, offsets_of_instants, offsets_of_starts
 
 MOST_BINS = 100_000
@@ -31,7 +33,6 @@ _ULPS_A_BIN = 1000
 _EXACT = Context(prec=50)
 """Enough decimal digits to distinguish any two edges."""
 
-_UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """The units to which dates and times are truncated; dates only to days."""
 
@@ -142,32 +143,18 @@ def by_unit(groups: Groups, unit: str, zone: str) -> dict[Any, int]:
     values = decode_keys(groups.keys_of().slice(first), groups.key_type(), groups.columns[0].type)
     numbers = numpy_of(pc.cast(values, pa.int32() if name == "date" else pa.int64()), np.int64)
     local = numbers + offsets_of_instants(numbers, zone) if name == "timestamp" else numbers
-    begins = _begins(local, unit, days=name == "date")
+    if unit in STEPS:
+        begins = local if name == "date" else local - local % STEPS[unit]
+    else:
+        size = 1 if name == "date" else DAY_US
+        begins = first_day(local // size, unit) * size
     if name == "timestamp":
         begins = _instants(numbers, local, begins, unit, zone)
     starts, start_numbers = np.unique(begins, return_inverse=True)
     counts = np.bincount(start_numbers, weights=groups.counts[first:], minlength=len(starts)).astype(np.int64)
     out: dict[Any, int] = {None: groups.nulls} if groups.nulls else {}
     width = arrow_array(starts, pa.int32() if name == "date" else pa.int64())
-    return out | dict(zip(_python(pc.cast(width, values.type)), counts.tolist(), strict=True))
-
-
-def _begins(local: Longs, width: str, days: bool) -> Longs:
-    """Return the start of the unit that contains each day or microsecond since 1970."""
-    unit = "D" if days else "us"
-    if width == "week":
-        # 1 January 1970 was a Thursday.
-        whole = local if days else local // DAY_US
-        monday = whole - (whole + 3) % 7
-        return monday if days else monday * DAY_US
-    moments = local.view(f"datetime64[{unit}]")
-    if width == "quarter":
-        months = moments.astype("datetime64[M]").astype(np.int64)
-        cut = (months - months % 3).view("datetime64[M]")
-    else:
-        cut = moments.astype(f"datetime64[{_UNITS[width]}]")
-    beginnings: Longs = cut.astype(f"datetime64[{unit}]").astype(np.int64)
-    return beginnings
+    return out | dict(zip(python_or_texts(pc.cast(width, values.type)), counts.tolist(), strict=True))
 
 
 def _instants(instants: Longs, local: Longs, begins: Longs, unit: str, zone: str) -> Longs:
@@ -180,10 +167,3 @@ def _instants(instants: Longs, local: Longs, begins: Longs, unit: str, zone: str
     if unit in UNITS[:5]:
         return begins - offsets_of_starts(begins, zone)
     return begins - offsets_kept(begins, local - instants, zone)
-
-
-def _python(values: pa.Array) -> list[Any]:
-    try:
-        return python_of(values)
-    except (OverflowError, ValueError):
-        return date_texts(values)
