@@ -141,25 +141,6 @@ class KeySelection(ABC):
         return 0
 
 
-class MarkedKeys(KeySelection):
-    """Keys that a mask marks among all keys of the column; `keys`: their number."""
-
-    def __init__(self, segment: Segment, column: str, question: Hashable, marked: Mask, keys: int) -> None:
-        super().__init__(segment, column, question)
-        self._marked, self._many = marked, keys
-
-    @property
-    def keys(self) -> int:
-        """Return the number of keys."""
-        return self._many
-
-    def _postings(self) -> list[BitMap]:
-        return self.segment.cover_keys(self.column, self._marked) if self.keys else []
-
-    def _coded(self) -> BitMap:
-        return row_codes.codes_of(self.segment, self.column).among(self._marked)
-
-
 OPEN = -1
 """The outcome of a condition for a key whose rows need a recheck."""
 
@@ -200,8 +181,30 @@ class KeyOutcomes(NamedTuple):
 
     def keys(self, outcome: int) -> MarkedKeys:
         """Return the keys with one outcome."""
-        question, count = (self.question, outcome), self.counts.get(outcome, 0)
-        return MarkedKeys(self.segment, self.column, question, self.outcomes == outcome, count)
+        return MarkedKeys(self, outcome)
+
+
+class MarkedKeys(KeySelection):
+    """Keys with one outcome of a condition."""
+
+    def __init__(self, of: KeyOutcomes, outcome: int) -> None:
+        super().__init__(of.segment, of.column, (of.question, outcome))
+        self._of, self._outcome = of, outcome
+
+    @property
+    def keys(self) -> int:
+        """Return the number of keys."""
+        return self._of.counts.get(self._outcome, 0)
+
+    @once
+    def _marked(self) -> Mask:
+        return self._of.outcomes == self._outcome
+
+    def _postings(self) -> list[BitMap]:
+        return self.segment.cover_keys(self.column, self._marked) if self.keys else []
+
+    def _coded(self) -> BitMap:
+        return row_codes.codes_of(self.segment, self.column).among(self._marked)
 
 
 class RangeKeys(KeySelection):
