@@ -198,7 +198,8 @@ class MarkedKeys(KeySelection):
 
     @once
     def _marked(self) -> Mask:
-        return self._of.outcomes == self._outcome
+        marked: Mask = self._of.outcomes == self._outcome
+        return marked
 
     def _postings(self) -> list[BitMap]:
         return self.segment.cover_keys(self.column, self._marked) if self.keys else []

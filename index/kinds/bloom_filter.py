@@ -30,7 +30,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.row_space import EMPTY, Access, Bounds, SpaceView, claims
-from tailbit.index.index_files import aligned, sort, starts, write_index_file, write_parquet
+from tailbit.index.index_files import aligned, sort, starts
 from tailbit.index.keys import Value, encode_array, encode_value, key_type_of
 from tailbit.index.kinds import files
 from tailbit.index.kinds.files import FILES, FooterKind, RecordedPlaces, RowGroupLayout, RowGroups
@@ -48,7 +48,7 @@ from tailbit.index.kinds.kind import (
     stored_type,
 )
 from tailbit.index.kinds.settings import BLOOM_FORMAT
-from tailbit.index.model import Definition, IndexFile, key_type_of_column
+from tailbit.index.model import Definition, key_type_of_column
 from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, no_rows, numpy_of
@@ -288,17 +288,6 @@ def needed(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Tabl
     return rows if first.all() else rows.filter(arrow_array(first))
 
 
-def grouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield rows, given column by column, as row groups of one column and some megabytes of filters."""
-    whole = (table for table in tables if len(table))
-    for _, own in groupby(whole, key=lambda table: table["column"][0].as_py()):
-        rows = pa.concat_tables(own).combine_chunks()
-        sizes = numpy_of(pc.fill_null(pc.binary_length(rows["filter"]), 0), dtype=np.int64)
-        groups = np.cumsum(sizes) // GROUP_BYTES
-        cuts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(rows)]
-        yield from (rows.slice(low, high - low) for low, high in pairwise(cuts))
-
-
 _SAMPLED = 8
 """Number of files whose values a verification reads."""
 
@@ -349,15 +338,15 @@ class BloomFilterKind(FooterKind["BloomFilters"]):
         """Yield the filters of columns in data files. Cost: their values are read and hashed."""
         return built(entering, columns)
 
-    def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
-        """Write rows, given column by column, as one file; return no file if there are no rows."""
-        groups = list(grouped(tables))
-        name = self.name
-        return (
-            [write_index_file(storage, name, name, lambda to: write_parquet(to, SCHEMA, groups))]
-            if groups
-            else []
-        )
+    def grouped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield rows, given column by column, as row groups of one column and some megabytes of filters."""
+        whole = (table for table in tables if len(table))
+        for _, own in groupby(whole, key=lambda table: table["column"][0].as_py()):
+            rows = pa.concat_tables(own).combine_chunks()
+            sizes = numpy_of(pc.fill_null(pc.binary_length(rows["filter"]), 0), dtype=np.int64)
+            groups = np.cumsum(sizes) // GROUP_BYTES
+            cuts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(rows)]
+            yield from (rows.slice(low, high - low) for low, high in pairwise(cuts))
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write the filters that are still needed: a claimed file has the footer, a definition the column."""

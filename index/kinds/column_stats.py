@@ -35,7 +35,7 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import DataFileError
 from tailbit.base.lazy import lazy
-from tailbit.index.index_files import GROUP_ROWS, aligned, write_index_file, write_parquet
+from tailbit.index.index_files import GROUP_ROWS, aligned
 from tailbit.index.keys import SIGN, encode_array, is_textual, key_type_of
 from tailbit.index.kinds import files
 from tailbit.index.kinds.files import FILES, FooterKind, RowGroups
@@ -50,12 +50,11 @@ from tailbit.index.kinds.kind import (
     View,
     stored_type,
 )
-from tailbit.index.model import TERM, Definition, IndexFile
+from tailbit.index.model import TERM, Definition
 from tailbit.index.predicate.value_sets import beyond_prefix
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.arrow import arrow_array, no_rows, numpy_of
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation.row_space import Access
@@ -312,20 +311,8 @@ def _table(length: int, **columns: Sequence[object] | range) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-def packed(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield rows, given column by column, as row groups; columns of few rows share a row group."""
-    pending: list[pa.Table] = []
-    for table in tables:
-        pending.append(table)
-        if sum(map(len, pending)) >= _FEW_ROWS:
-            yield from _cut(pending)
-            pending = []
-    if any(map(len, pending)):
-        yield from _cut(pending)
-
-
 def _cut(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
-    table = pa.concat_tables(tables).combine_chunks()
+    table = pa.concat_tables([no_rows(SCHEMA), *tables]).combine_chunks()
     return (table.slice(begin, GROUP_ROWS) for begin in range(0, len(table), GROUP_ROWS))
 
 
@@ -344,6 +331,7 @@ class ColumnStatsKind(FooterKind["ColumnStats"]):
     defined: ClassVar[bool] = True
     schema: ClassVar[pa.Schema] = SCHEMA
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "unit")
+    encodings: ClassVar[Mapping[str, str]] = ENCODINGS
     # Few files are merged, because a question reads every file.
     lowest: ClassVar[int] = 4
     others: ClassVar[int] = 2
@@ -386,19 +374,15 @@ class ColumnStatsKind(FooterKind["ColumnStats"]):
         footers = [Footer(file.footer, layout, file.slice.path, file.computed) for file, layout in layouts]
         return built(footers, columns)
 
-    def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
-        """Write the directory and then rows, given column by column, as one file; no file without rows."""
-        groups = packed(tables)
-        first = next(groups, None)
-        if first is None:
-            return []
-        every = chain([first], groups)
-        name, schema = self.name, self.schema
-        return [
-            write_index_file(
-                storage, name, name, lambda to: write_parquet(to, schema, every, encodings=ENCODINGS)
-            )
-        ]
+    def grouped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield rows, given column by column, as row groups; columns of few rows share a row group."""
+        pending: list[pa.Table] = []
+        for table in tables:
+            pending.append(table)
+            if sum(map(len, pending)) >= _FEW_ROWS:
+                yield from _cut(pending)
+                pending = []
+        yield from _cut(pending)
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write the statistics of each footer of a claimed file once.

@@ -296,7 +296,7 @@ class Kind(ABC, Generic[R]):
     `definable`: what statements may say of the definitions that this kind serves, by the name of each in a
     statement. `defined`: rows exist only for definitions of this kind. `schema`: the columns of the kind; a
     column that another kind has too has the same type there. `sorted_by`: the sort order of the rows of a
-    file, nulls first; empty for unsorted.
+    file, nulls first; empty for unsorted. `encodings`: those of Parquet by column, where not the usual ones.
     """
 
     name: ClassVar[str]
@@ -304,6 +304,7 @@ class Kind(ABC, Generic[R]):
     defined: ClassVar[bool] = False
     schema: ClassVar[pa.Schema]
     sorted_by: ClassVar[tuple[str, ...]] = ()
+    encodings: ClassVar[Mapping[str, str]] = {}
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -391,18 +392,23 @@ class Kind(ABC, Generic[R]):
         return self._write(storage, [table.cast(self.schema)])
 
     def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
-        """Write rows as they arrive, in row groups of a size that a lookup reads quickly.
+        """Write rows as they arrive as one file; no file without rows. Memory: one row group."""
+        return self.write_groups(storage, self.grouped(tables))
 
-        Returns: the file, or nothing if there are no rows. Memory: one row group.
-        """
-        groups = regrouped(table.cast(self.schema) for table in tables)
+    def grouped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield rows as row groups, by default of a size that a lookup reads quickly."""
+        return regrouped(table.cast(self.schema) for table in tables)
+
+    def write_groups(self, storage: Storage, groups: Iterator[pa.Table]) -> list[IndexFile]:
+        """Write row groups as one file; no file without any."""
         first = next(groups, None)
         return [] if first is None else [self._write(storage, chain([first], groups))]
 
     def _write(self, storage: Storage, groups: Iterable[pa.Table]) -> IndexFile:
-        return write_index_file(
-            storage, self.name, self.name, lambda to: write_parquet(to, self.schema, groups)
-        )
+        def write(to: pa.NativeFile) -> None:
+            write_parquet(to, self.schema, groups, encodings=self.encodings)
+
+        return write_index_file(storage, self.name, self.name, write)
 
     def read(self, storage: Storage, path: str) -> pa.Table:
         """Read all rows of one file; columns that the file lacks are null.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -16,9 +15,9 @@ import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
-from tailbit.index.index_files import GROUP_ROWS, aligned, sort, starts, write_index_file, write_parquet
+from tailbit.index.index_files import GROUP_ROWS, aligned, sort, starts
 from tailbit.index.keys import widen_keys
-from tailbit.index.kinds.kind import Kind, Merged, MergeGroup, View, read_groups
+from tailbit.index.kinds.kind import Kind, Merged, MergeGroup, View, conform, read_groups
 from tailbit.index.model import IndexFile
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, no_rows, numpy_of
@@ -117,13 +116,8 @@ def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
 
     Columns of few changes share row groups of `SHARED_ROWS` rows, because each row group has its own cost.
     """
-    groups = _shared(_groups(tally))
-    first = next(groups, None)
-    if first is None:
-        return None
-    name, schema = VALUE_COUNTS.name, VALUE_COUNTS.schema
-    every = chain([first], groups)
-    return write_index_file(storage, name, name, lambda to: write_parquet(to, schema, every))
+    files = VALUE_COUNTS.write_groups(storage, _shared(_groups(tally)))
+    return files[0] if files else None
 
 
 def _groups(tally: Tally) -> Iterator[pa.Table]:
@@ -196,24 +190,28 @@ def stored_counts(storage: Storage, paths: Iterable[str], column: str) -> Iterat
 
     Cost: every row of the column in the files.
     """
-    schema = VALUE_COUNTS.schema
-    tables = [read_groups(storage, path, "column", column, schema.names) for path in paths]
-    tables = [table.filter(pc.equal(table["column"], arrow_scalar(column))) for table in tables]
-    rows = add_up(pa.concat_tables([no_rows(schema), *tables]))
-    for key_type in pc.unique(rows["key_type"]).to_pylist():
-        of_type = rows.filter(pc.equal(rows["key_type"], arrow_scalar(key_type)))
+    changes = [_changes(storage, path, column) for path in paths]
+    rows = add_up(pa.concat_tables([no_rows(VALUE_COUNTS.schema), *changes]))
+    for key_type, of_type in _by_key_type(rows):
         yield key_type, (of_type["key"].combine_chunks(), numpy_of(of_type["delta"], dtype=np.int64))
 
 
+def _changes(storage: Storage, path: str, column: str) -> pa.Table:
+    rows = read_groups(storage, path, "column", column, VALUE_COUNTS.schema.names)
+    return conform(rows.filter(pc.equal(rows["column"], arrow_scalar(column))), VALUE_COUNTS.schema)
+
+
+def _by_key_type(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    for key_type in pc.unique(rows["key_type"]).to_pylist():
+        yield key_type, rows.filter(pc.equal(rows["key_type"], arrow_scalar(key_type)))
+
+
 def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table:
-    rows = read_groups(storage, path, "column", column, ["column", "key_type", "key", "delta"])
-    rows = rows.filter(pc.equal(rows["column"], arrow_scalar(column)))
     tables = [_NO_COUNTS]
-    for stored in pc.unique(rows["key_type"]).to_pylist():
-        of_type = rows.filter(pc.equal(rows["key_type"], arrow_scalar(stored)))
+    for stored, of_type in _by_key_type(_changes(storage, path, column)):
         keys = of_type["key"].combine_chunks()
         keys = keys if stored == key_type else widen_keys(keys, stored, key_type)
-        tables.append(pa.table({"key": keys, "delta": of_type["delta"].cast(pa.int64())}))
+        tables.append(pa.table({"key": keys, "delta": of_type["delta"]}))
     return pa.concat_tables(tables)
 
 

@@ -292,18 +292,24 @@ def _covered_files(
             outcome, reason, by = Outcome.PRUNED, Reason.PRUNED_BY_INDEX, blockers[order]
             if by is None:
                 reason, by = by_log[number] or (reason, whole)
-        out[path] = {
-            "path": path,
-            "covered": True,
-            "outcome": outcome.value,
-            "reason": reason.value,
-            "by": by,
-            "rows": int(visible[order]),
-            "matching": matching.get(path, 0),
-            "row_groups": groups[0],
-            "row_groups_read": groups[1],
-        }
+        rows = int(visible[order]), matching.get(path, 0)
+        out[path] = _account(path, True, outcome, reason, by, rows, groups)
     return out
+
+
+def _account(
+    path: str,
+    covered: bool,
+    outcome: Outcome,
+    reason: Reason,
+    by: str | None,
+    rows: tuple[int | None, int],
+    groups: tuple[int | None, int],
+) -> dict[str, Any]:
+    """Return the account of a file; `rows`: visible, matching ones; `groups`: row groups, and those read."""
+    account = {"path": path, "covered": covered, "outcome": outcome.value, "reason": reason.value, "by": by}
+    account |= {"rows": rows[0], "matching": rows[1], "row_groups": groups[0], "row_groups_read": groups[1]}
+    return account
 
 
 def _conjuncts(node: Node) -> Sequence[Node]:
@@ -380,17 +386,8 @@ def _uncovered_file(
     else:
         outcome = Outcome.PRUNED
         reason, by = by_log or (Reason.PRUNED_BY_STATISTICS, None)
-    return {
-        "path": slice_.path,
-        "covered": False,
-        "outcome": outcome.value,
-        "reason": reason.value,
-        "by": by,
-        "rows": _visible_rows(selection, hit),
-        "matching": matching,
-        "row_groups": groups[0],
-        "row_groups_read": groups[1],
-    }
+    rows = _visible_rows(selection, hit), matching
+    return _account(slice_.path, False, outcome, reason, by, rows, groups)
 
 
 def _visible_rows(selection: Selection, hit: FileHits) -> int | None:

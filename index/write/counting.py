@@ -331,15 +331,19 @@ class Counting:
         most, counted = _KEYS_A_FILE * len(files), list[_Counts]()
         try:
             of_columns = {name: [s for s in segments if name in s.columns] for name in names}
-            if sum(s.weight(name)[0] for name, some in of_columns.items() for s in some) > most:
+            pairs = [(name, segment) for name, some in of_columns.items() for segment in some]
+            if any(element_type(segment.columns[name]) is not None for name, segment in pairs):
+                return None
+            if sum(segment.weight(name)[0] for name, segment in pairs) > most:
                 return None
             bits = _positions_of(files)
             for name, some in of_columns.items():
-                changes = _by_cardinality(name, some, bits) or _by_postings(name, some, bits)
-                if changes is None:
+                changes, is_whole = _by_cardinality(name, some, bits)
+                if not is_whole:
+                    changes, is_whole = _by_postings(name, some, bits, -1)
+                if not is_whole:
                     return None
-                counted += changes
-                counted += _raised(name, segments, bits, -1)
+                counted += (*changes, *_raised(name, segments, bits, -1))
         except CorruptIndexError:
             return None
         return counted
@@ -367,23 +371,11 @@ class Counting:
         in_space = bits.shift(record.base or 0)
         segments = self._hidden.state.segments_of(record.space or "")
         for column in columns:
-            total, rows = 0, BitMap()
-            for counts_of_raised in _raised(column, segments, in_space, sign):
-                self._tally.add(*counts_of_raised)
-            for segment in segments:
-                if column not in segment.columns:
-                    continue
-                several = element_type(segment.columns[column]) is not None
-                for keys, postings in segment.postings(column):
-                    counts = np.array(
-                        [in_space.intersection_cardinality(b) for b in postings], dtype=np.int64
-                    )
-                    self._tally.add(column, segment.columns[column], keys, sign * counts)
-                    total += int(counts.sum())
-                    if several:
-                        rows |= in_space & BitMap.union(BitMap(), *compress(postings, counts))
-                        total = len(rows)
-            if total != len(bits):
+            own = [segment for segment in segments if column in segment.columns]
+            changes, is_whole = _by_postings(column, own, in_space, sign)
+            for counts in (*_raised(column, segments, in_space, sign), *changes):
+                self._tally.add(*counts)
+            if not is_whole:
                 self._not_found(record, column)
 
     def _not_found(self, record: FileRecord, column: str) -> None:
@@ -407,30 +399,34 @@ def _positions_of(files: Iterable[Leaving]) -> BitMap:
     return bits
 
 
-def _by_cardinality(column: str, segments: Sequence[Segment], bits: BitMap) -> list[_Counts] | None:
-    """Return the changes of counts where the postings of segments hold the rows `bits` and no others.
+def _by_cardinality(column: str, segments: Sequence[Segment], bits: BitMap) -> tuple[list[_Counts], bool]:
+    """Return the changes of counts where the postings of segments hold the rows `bits`, and whether they do.
 
     Each of these rows is in one posting, so that the postings hold no others if they have as many rows.
     """
-    if any(element_type(segment.columns[column]) is not None for segment in segments):
-        return None
     stored = [(segment.columns[column], *segment.keys_once(column)) for segment in segments]
-    if sum(int(cardinalities.sum()) for _, _, cardinalities in stored) != len(bits):
-        return None
-    return [(column, key_type, keys, -cardinalities) for key_type, keys, cardinalities in stored]
+    changes = [(column, key_type, keys, -cardinalities) for key_type, keys, cardinalities in stored]
+    return changes, sum(int(cardinalities.sum()) for _, _, cardinalities in stored) == len(bits)
 
 
-def _by_postings(column: str, segments: Sequence[Segment], bits: BitMap) -> list[_Counts] | None:
-    """Return the changes of counts by postings; None if these do not hold each of the rows `bits` once."""
-    changes, total = list[_Counts](), 0
+def _by_postings(
+    column: str, segments: Sequence[Segment], bits: BitMap, sign: int
+) -> tuple[list[_Counts], bool]:
+    """Return the changes of counts by postings, and whether these hold each of the rows `bits` once.
+
+    The elements of an array column have rows in common: there, whether each row is in at least one posting.
+    """
+    changes, total, several = list[_Counts](), 0, False
+    rows = BitMap()
     for segment in segments:
-        if element_type(segment.columns[column]) is not None:
-            return None
+        several = several or element_type(segment.columns[column]) is not None
         for keys, postings in segment.postings(column):
             counts = np.array([bits.intersection_cardinality(b) for b in postings], dtype=np.int64)
-            changes.append((column, segment.columns[column], keys, -counts))
+            changes.append((column, segment.columns[column], keys, sign * counts))
             total += int(counts.sum())
-    return changes if total == len(bits) else None
+            if several:
+                rows |= bits & BitMap.union(BitMap(), *compress(postings, counts))
+    return changes, (len(rows) if several else total) == len(bits)
 
 
 def _raised(column: str, segments: Iterable[Segment], bits: BitMap, sign: int) -> Iterator[_Counts]:

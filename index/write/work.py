@@ -19,6 +19,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from tailbit.base.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
@@ -53,16 +54,22 @@ class TaskDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Enter:
-    """A file without a record: the definitions `post` (ids) are built, and every visible row is counted."""
+class _Live:
+    """A file that is live."""
 
     target: FileSlice
-    post: tuple[str, ...]
 
     @property
     def path(self) -> str:
         """Return the path of the file."""
         return self.target.path
+
+
+@dataclass(frozen=True, slots=True)
+class Enter(_Live):
+    """A file without a record: the definitions `post` (ids) are built, and every visible row is counted."""
+
+    post: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +85,10 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(_Live):
     """A live file that has a record."""
 
-    target: FileSlice
     record: FileRecord
-
-    @property
-    def path(self) -> str:
-        """Return the path of the file."""
-        return self.target.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,8 @@ def pack(works: Sequence[FileWork], template: BuildTask, limits: TaskLimits) -> 
     bins = [_Bin(number) for number in range(min(count, len(works)))]
     for work in sorted(works, key=lambda w: (-weight(w), w.path)):
         _place(bins, work, limits.rows)
-    filled = (sorted(b.works, key=_path) for b in sorted(bins, key=lambda b: b.number) if b.works)
+    by_path, by_number = attrgetter("path"), attrgetter("number")
+    filled = (sorted(b.works, key=by_path) for b in sorted(bins, key=by_number) if b.works)
     return [replace(template, works=tuple(batch)) for batch in filled]
 
 
@@ -295,10 +297,6 @@ def _rows(work: FileWork) -> int:
     if work.target.rows is not None:
         return work.target.rows
     return work.target.size // _BYTES_PER_ROW
-
-
-def _path(work: FileWork) -> str:
-    return work.path
 
 
 def uncounted_record(target: FileSlice, task: BuildTask, reason: str) -> FileRecord:
