@@ -202,8 +202,7 @@ def _tag(at_work: str) -> str:
 
 
 def by_pickles(
-    run: Callable[[T], R],
-    at_work: str | None = None,
+    run: Callable[[T], R], at_work: str | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that a worker runs on the arguments of a partition.
 

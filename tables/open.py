@@ -7,12 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tailbit.base.errors import (
-    NotATableError,
-    StorageError,
-    TwoFormatsError,
-    UsageError,
-)
+from tailbit.base.errors import NotATableError, StorageError, TwoFormatsError, UsageError
 from tailbit.base.wording import did_you_mean
 from tailbit.tables.delta.table import DeltaTable
 from tailbit.tables.delta.words import LOG as DELTA_LOG

@@ -55,7 +55,7 @@ _EVERYWHERE = {
 
 _SMALL = {
     # A collection of the whole heap takes 50 ms; until the next, garbage touches 1 MB of new pages a minute.
-    "spark.cleaner.periodicGC.interval": "5min",
+    "spark.cleaner.periodicGC.interval": "5min"
 }
 
 _ONE_MACHINE = {

@@ -191,10 +191,7 @@ class FollowedTable:
             os.makedirs(folder, exist_ok=True)
         self._mark = index_mark(self.index.storage, shared.lease)
         settings = StreamSettings(
-            versions=entry.max_versions,
-            files=entry.max_files,
-            bytes=entry.max_bytes,
-            poll_ms=1,
+            versions=entry.max_versions, files=entry.max_files, bytes=entry.max_bytes, poll_ms=1
         )
         self._planner = Planner(self.table, self.index, settings)
         try:

@@ -163,7 +163,7 @@ def prepare(
     if index_log is None:
         return None
     settings = StreamSettings(
-        poll_ms=REMOTE_POLL_MS if table.polled_by_requests else StreamSettings().poll_ms,
+        poll_ms=REMOTE_POLL_MS if table.polled_by_requests else StreamSettings().poll_ms
     )
     if checkpoint or index_log.storage.remote:
         make_checkpoint_folder(checkpoint or _checkpoint_of(index_log))

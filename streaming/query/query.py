@@ -167,12 +167,7 @@ def supervised(
 
 @contextmanager
 def started_spark(
-    build: Callable[[], Session],
-    purpose: str,
-    checkpoint: str,
-    master: str,
-    life: Liveness,
-    announce: Tell,
+    build: Callable[[], Session], purpose: str, checkpoint: str, master: str, life: Liveness, announce: Tell
 ) -> Iterator[SparkSession]:
     """Yield a Spark session that `build` makes; the session ends with the block.
 

@@ -13,13 +13,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import (
-    CorruptIndexError,
-    NoIndexError,
-    NotATableError,
-    StorageError,
-    TailbitError,
-)
+from tailbit.base.errors import CorruptIndexError, NoIndexError, NotATableError, StorageError, TailbitError
 from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import IDLE, Liveness

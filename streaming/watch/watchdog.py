@@ -151,12 +151,7 @@ class Watchdog:
     """
 
     def __init__(
-        self,
-        table: str,
-        life: Liveness,
-        stop: threading.Event,
-        tell: Tell,
-        supervision: Supervision,
+        self, table: str, life: Liveness, stop: threading.Event, tell: Tell, supervision: Supervision
     ) -> None:
         self._table, self._life, self._stop, self._tell = table, life, stop, tell
         self._limit_s, self._on_life = supervision.stall_limit_s, supervision.on_life

@@ -224,14 +224,7 @@ def _snapshot(log: DeltaLog, state: _State) -> DeltaSnapshot:
     columns = (metadata.schema_text, metadata.partition_columns, mode, protocol.generates_columns, file)
     schema = partial(_schema, *columns)
     return DeltaSnapshot(
-        log.storage.root,
-        state.version,
-        0,
-        state.files,
-        schema,
-        metadata,
-        protocol,
-        blank_commits=state.blank,
+        log.storage.root, state.version, 0, state.files, schema, metadata, protocol, blank_commits=state.blank
     )
 
 

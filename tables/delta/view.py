@@ -166,11 +166,7 @@ class _Stored:
         if kind == "struct":
             return self.struct(inner)
         if kind == "array":
-            return {
-                "type": "array",
-                "elementType": self._type(inner[0]),
-                "containsNull": inner[0].nullable,
-            }
+            return {"type": "array", "elementType": self._type(inner[0]), "containsNull": inner[0].nullable}
         if kind == "map":
             types = {"keyType": self._type(inner[0]), "valueType": self._type(inner[1])}
             return {"type": "map", **types, "valueContainsNull": inner[1].nullable}

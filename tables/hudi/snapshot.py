@@ -107,11 +107,7 @@ def group_reader(versions: Versions, version: Version) -> GroupReader:
 
 
 def _is_written(
-    versions: Versions,
-    version: Version,
-    read: Callable[[Instant], Commit],
-    log: LogFile,
-    requested: str,
+    versions: Versions, version: Version, read: Callable[[Instant], Commit], log: LogFile, requested: str
 ) -> bool:
     """Return whether an instant that had completed at a version wrote into a log file.
 

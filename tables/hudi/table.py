@@ -12,12 +12,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import (
-    CommitGapError,
-    LogBlockError,
-    NotATableError,
-    VersionNotFoundError,
-)
+from tailbit.base.errors import CommitGapError, LogBlockError, NotATableError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import Folds

@@ -4,8 +4,8 @@ pyarrow decodes whole column chunks only. A chunk is its pages in order, so a ch
 too: pages and chunks are copied unchanged, of one file or of many, and only dictionaries, masks and the
 footer are written. The footer has a schema of its own, or that of a data file: then the decoder of data files
 decodes the file to the same values of the same types. Columns whose pages hold the same rows share row
-groups; the chunks of all other columns are empty there and never read. Repeated values do not end at page
-boundaries: such columns are read as whole row groups.
+groups; the chunks of all other columns are empty there and never read. A mask column marks wanted rows in
+packed booleans, cheaper to decode than any other: Polars then decodes the other columns at these rows alone.
 
 Example: column a has pages of 3 rows, b of 4, and rows 1 and 7 of the row group are wanted.
 
@@ -13,10 +13,6 @@ Example: column a has pages of 3 rows, b of 4, and rows 1 and 7 of the row group
     wanted          x                 x
     pages of a   [0      ][1      ][2      ]     selected: 0 and 2, rows 0 1 2 6 7 8; wanted are 1 and 4
     pages of b   [0         ][1         ][2]     selected: 0 and 1, rows 0 to 7; wanted are 1 and 7
-
-Decoding of the wanted rows of an assembled Parquet file by Polars. When Polars filters by one column, it
-decodes only the matching rows of the other columns. So an assembled file has a mask column that marks wanted
-rows, packed booleans, cheaper to decode than any other.
 """
 
 from __future__ import annotations
@@ -180,22 +176,24 @@ def compressed(data: bytes, codec: str) -> bytes:
     return out
 
 
-def written_end(leaves: Sequence[bytes], groups: Sequence[bytes], rows: int) -> bytes:
-    """Encode the end of a file whose columns are `leaves`: the footer, its length and the magic bytes."""
-    root = written_struct([(4, TEXT, written_text(b"rows")), (5, I32, written_int(len(leaves)))])
-    footer = written_struct(
-        [
-            (1, I32, written_int(1)),
-            (2, LIST, written_structs([root, *leaves])),
-            (3, I64, written_int(rows)),
-            (4, LIST, written_structs(groups)),
+def written_end(schema: Layout | Sequence[bytes], groups: Sequence[bytes], rows: int) -> bytes:
+    """Encode the end of a file of encoded row groups: the footer, its length and the magic bytes.
+
+    `schema`: the leaves of the file, or the layout of a data file with the same schema.
+    """
+    more: list[tuple[int, int, bytes]] = []
+    if isinstance(schema, Layout):
+        head, metadata = schema.head, schema.metadata
+        texts = [
+            written_struct([(1, TEXT, written_text(key)), (2, TEXT, written_text(value))])
+            for key, value in (metadata.metadata or {}).items()
         ]
-    )
-    return ended(footer)
-
-
-def ended(footer: bytes) -> bytes:
-    """Append the length and the magic bytes to a footer."""
+        more = [(5, LIST, written_structs(texts)), (6, TEXT, written_text(metadata.created_by.encode()))]
+    else:
+        root = written_struct([(4, TEXT, written_text(b"rows")), (5, I32, written_int(len(schema)))])
+        head = written_struct([(1, I32, written_int(1)), (2, LIST, written_structs([root, *schema]))])[:-1]
+    fields = [(3, I64, written_int(rows)), (4, LIST, written_structs(groups)), *more]
+    footer = head + written_struct(fields, before=2)
     return b"".join([footer, len(footer).to_bytes(4, "little"), MAGIC])
 
 
@@ -215,22 +213,6 @@ def pick(pages: Sequence[Pages], rows_of_groups: Sequence[Longs]) -> tuple[list[
         numbers.append(here)
         before += int(counts.sum())
     return numbers, np.concatenate(rows_in_pages)
-
-
-def written_footer(layout: Layout, groups: Sequence[bytes], rows: int) -> bytes:
-    """Encode a footer of encoded row groups under the schema of a data file."""
-    metadata = layout.metadata
-    texts = [
-        written_struct([(1, TEXT, written_text(key)), (2, TEXT, written_text(value))])
-        for key, value in (metadata.metadata or {}).items()
-    ]
-    fields = [
-        (3, I64, written_int(rows)),
-        (4, LIST, written_structs(groups)),
-        (5, LIST, written_structs(texts)),
-        (6, TEXT, written_text(metadata.created_by.encode())),
-    ]
-    return layout.head + written_struct(fields, before=2)
 
 
 def _absent_chunks(layout: Layout) -> dict[int, bytes]:
@@ -399,21 +381,16 @@ class Assembly:
                 pass
         return whole.getvalue()
 
-    def excerpt(
-        self, source: pa.NativeFile | None = None, leaves: Sequence[bytes] | None = None
-    ) -> pa.Buffer:
-        """Return the whole file in Arrow's own memory, which Arrow's threads may read.
+    def excerpt(self, source: pa.NativeFile | None = None) -> pa.Buffer:
+        """Return the whole file, with the layout's schema, in Arrow's memory, which Arrow's threads may read.
 
-        `source`: the only file of which pages are copied. `leaves`: the columns; None: those of the layout.
+        `source`: the only file of which pages are copied.
 
         Raises:
             ValueError, OSError: the file cannot be read, or ends too early.
         """
-        if leaves is None:
-            assert self._layout is not None
-            end = ended(written_footer(self._layout, self._row_groups, self._rows))
-        else:
-            end = written_end(leaves, self._row_groups, self._rows)
+        assert self._layout is not None
+        end = written_end(self._layout, self._row_groups, self._rows)
         buffer = pa.allocate_buffer(self._size + len(end))
         view = memoryview(buffer).cast("B")
         view[self._size :] = end

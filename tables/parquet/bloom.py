@@ -1,15 +1,10 @@
 """Bloom filters of Parquet files: which row groups surely do not hold a value, as writers recorded it.
 
-XXH64 of many values at once, by numpy. Source: the xxHash specification, XXH64
-(https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
-
-Split block Bloom filters: a value sets one bit in each of the eight words of one block of 32 bytes. Source:
-Parquet format, BloomFilter.md. A value is hashed by XXH64 with seed 0: the upper half of the hash names the
-block, the lower half the bits.
-
-The Bloom filters that writers left in data files, read as far as a question needs them. A question about few
-values reads a filter's header and one block per value; the header is cached. A filter whose header is damaged
-or names an unknown algorithm is treated as missing.
+A value sets one bit in each of the eight words of one block of 32 bytes: the upper half of its hash (XXH64,
+seed 0, here of many values at once) names the block, the lower half the bits. A question about few values
+reads a filter's header and one block per value; the header is cached. A filter whose header is damaged or
+names an unknown algorithm is treated as missing. Source: Parquet format, BloomFilter.md; the xxHash
+specification (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
 """
 
 from __future__ import annotations
@@ -150,16 +145,7 @@ MOST_VALUES = 1024
 """Most values that filters are asked about: among more values, some would pass by chance."""
 
 _SALT = np.array(
-    [
-        0x47B6137B,
-        0x44974D91,
-        0x8824AD5B,
-        0xA2B7289D,
-        0x705495C7,
-        0x2DF1424B,
-        0x9EFC4947,
-        0x5C6BFB31,
-    ],
+    [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31],
     dtype=np.uint32,
 )
 

@@ -1,19 +1,11 @@
 """Dictionary-coded column chunks, decoded to the numbers of their values instead of the values.
 
-Row groups with wanted rows whose chunks hold only a dictionary and codes. Writers abandon the dictionary of a
-chunk when it grows too large: the remaining values are then stored plain. Files with such a chunk are left to
-other readers, and so are files that lack a column or have repeated or nested values.
-
-Values from the dictionaries of column chunks, decoded to the table's types like all stored values. The needed
-values are assembled as a small Parquet file with the data file's own schema, so that the decoder of data
-files decodes them to the same values. Values of fixed width are selected from the dictionary pages and become
-one page; texts stay in their dictionary pages, each followed by a page of the wanted codes.
-
-Columns at wanted rows of many files as numbers of their values, without decoding a value per row. Writers
-store a column chunk as a dictionary and one code per row. Grouping needs the codes, and each value only once.
-So the chunks of many files are assembled as one Parquet file in memory, with their dictionaries replaced by
-numbers that count on from chunk to chunk: whatever the type of a column, decoding yields numbers, of the
-wanted rows only. The values of the numbers that occur are decoded separately.
+Writers store a column chunk as a dictionary and one code per row. Grouping needs the codes, and each value
+only once. So the chunks of many files are assembled as one Parquet file in memory, with their dictionaries
+replaced by numbers that count on from chunk to chunk: whatever the type of a column, decoding yields numbers,
+of the wanted rows only. The values of the numbers that occur are decoded to the table's types by the decoder
+of data files, from a small file of their own: values of fixed width become one page; texts stay in their
+dictionary pages, each followed by a page of the wanted codes.
 
 Example with two chunks:
 
@@ -21,8 +13,8 @@ Example with two chunks:
     dictionary of chunk 2     LAX  SFO  JFK   codes 2 0 NULL, all wanted    numbers 5 3 0
     values of numbers 0 1 2 3 5               NULL SFO LAX LAX JFK
 
-If a page holds anything but codes, a file lacks the column, values are repeated or nested, or anything fails,
-the rows are left to the caller, which decodes values.
+If a page holds anything but codes (writers give up a dictionary that grows too large), a file lacks the
+column, values are repeated or nested, or anything fails, the caller gets the rows, and decodes values.
 """
 
 from __future__ import annotations
@@ -31,7 +23,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from types import ModuleType
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -62,10 +55,6 @@ from tailbit.tables.parquet.file import ParquetFile, arrow_buffer
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
 
 Read = tuple[FileSlice, npt.NDArray[np.uint64]]
 """A file, and the ascending positions of rows in it."""

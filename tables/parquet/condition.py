@@ -1,13 +1,9 @@
 """Conditions on columns, joined by AND and OR, and the form in which a file lets each be tested.
 
-Conditions on columns, joined by AND and OR; only the rows that pass are needed. A test states which values
-pass in two forms: as a function of decoded values and, if possible, as ranges of stored values. The reader
-uses the form that a file allows.
-
-The form in which a file's column is tested: as stored, or as dictionary codes replaced by test results. As
-stored: numbers whose bytes are the table's values. As codes: if a chunk holds only a dictionary and
-codes, each value of the dictionary is tested once, by the function that tests rows, and the dictionary is
-replaced by the results: decoding the chunk then is testing it.
+A test states which values pass as a function of decoded values and, if possible, as ranges of stored values.
+As stored are tested numbers whose bytes are the table's values. If a chunk holds only a dictionary and codes,
+each value of the dictionary is tested once, by the function that tests rows, and the dictionary is replaced
+by the results: decoding the chunk then is testing it. Only the rows that pass are needed.
 
 Example: is the value > 6?
 

@@ -1,15 +1,10 @@
-"""Columns of a data file, matched by physical name or field id, decoded in physical row order.
+"""Columns of a data file, decoded in physical row order to the table's current logical types.
 
-Detection of INT96 timestamps that pyarrow decodes wrongly: they are decoded again in seconds. pyarrow reads
-the Julian day and the nanoseconds as unsigned, and its microseconds overflow 64 bits; Spark writes negative
-days for times before 4713 BC. In seconds nothing overflows, so a wrong time is out of range.
-
-Columns of a data file, decoded to the table's current logical types. Fields are matched by physical name
-ignoring case (as Spark does), or by field id if the table maps columns by id. A column that the file lacks is
-NULL in every row. Older, narrower types are widened. Row order is physical order over all row groups, so
+Fields are matched by physical name ignoring case (as Spark does), or by field id if the table maps columns by
+id. A column that the file lacks is NULL in every row. Row order is physical order over all row groups, so
 position i of a column is record position i. Decoding uses one thread by default: callers process as many
 files at once as they have cores. Dates and times that Spark wrote in its legacy calendar are refused where
-that calendar differs from the current one.
+that calendar differs from the current one, and so are INT96 times whose microseconds overflow in pyarrow.
 """
 
 from __future__ import annotations
@@ -75,7 +70,9 @@ def check_int96(
 ) -> None:
     """Check that pyarrow decodes the INT96 timestamps of these leaves correctly.
 
-    Cost: decodes them again; some 10 ms per million rows.
+    It reads day and nanoseconds as unsigned, and its microseconds overflow; Spark writes negative days before
+    4713 BC. In seconds nothing overflows, so a wrong time is out of range. Cost: decodes them again; some
+    10 ms per million rows.
 
     Raises:
         DataFileError: a timestamp is outside the range that is decoded correctly.
@@ -214,10 +211,7 @@ def opened_again(source: pa.NativeFile, file: DataFile, coded: Mapping[str, str]
     `coded`: the columns to read as dictionary codes, mapped to their paths.
     """
     again = DataFile(
-        source,
-        metadata=file.metadata,
-        read_dictionary=list(coded.values()),
-        coerce_int96_timestamp_unit="us",
+        source, metadata=file.metadata, read_dictionary=list(coded.values()), coerce_int96_timestamp_unit="us"
     )
     again.path, again.tree, again.coded = file.path, file.tree, frozenset(coded)
     return again
@@ -277,10 +271,7 @@ def is_read_by_unit(storage: Storage, slice_path: str, columns: Iterable[Column]
 
 
 def read_columns(
-    file: DataFile,
-    columns: Sequence[Column],
-    row_groups: Sequence[int] | None = None,
-    threads: bool = False,
+    file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None, threads: bool = False
 ) -> pa.Table:
     """Read columns (no partition columns), named by column id, in physical row order.
 

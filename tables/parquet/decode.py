@@ -1,20 +1,16 @@
-"""Stored values decoded to the table's current type, by Delta's widenings and Hudi's promotions.
+"""Decoding of stored values to the table's current logical type; structs, arrays and maps recursively.
 
-Promotion of stored values to the later type of their column, by the rules of Hudi. A whole number becomes the
-nearest float or double. A number becomes the text that Java writes of the number, and a float becomes the
-double of that text. Source: HoodieAvroUtils, rewritePrimaryTypeWithDiffSchemaType; Avro, Schema resolution.
+Only widenings that Delta allows are cast, each exactly; any other type change is refused, except two of Hudi.
+Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps, the legacy calendar.
 
-Times that data files label with another unit than their table declares, read by the rules of Hudi. Writers of
-Hudi 0.14.1 to 1.0 stored milliseconds as instants in microseconds, and local times without any unit. The
-table's schema says which they are. Hudi reads them so from release 1.1 on; older releases read instants in
-1970. It goes by the names of fields in a file, so lists of three levels have times as labelled: it expects
-those of two, which the writers at fault wrote. Source: SchemaRepair of Hudi 1.2, and what it reads
+Hudi's promotions: a whole number becomes the nearest float or double; a number becomes the text that Java
+writes of it, a float the double of that text. Source: HoodieAvroUtils, rewritePrimaryTypeWithDiffSchemaType.
+
+Hudi's units of times: writers of 0.14.1 to 1.0 stored milliseconds as instants in microseconds, and local
+times without any unit. The table's schema says which they are, and Hudi reads them so from release 1.1 on. It
+goes by the names of fields in a file, so lists of three levels have times as labelled: it expects those of
+two, which the writers at fault wrote. Source: SchemaRepair of Hudi 1.2, and what it reads
 (`tests/hudi_tables`); apache/hudi pull request 14161.
-
-Decoding of stored values to the table's current logical type. Structs, arrays and maps are decoded
-recursively. Only widenings that Delta allows are cast, each exactly; any other type change is refused, except
-Hudi's promotions and units of times in a Hudi table. Source: Delta protocol, Type Widening; Spark's rules for
-INT96, zone-less timestamps and the legacy calendar.
 """
 
 from __future__ import annotations
@@ -343,18 +339,5 @@ def _becomes(stored: pa.DataType, type_: pa.DataType) -> bool:
     if types.is_date(type_):
         return bool(types.is_date(stored))
     if types.is_string(type_) or types.is_binary(type_):
-        return bool(_is_text(stored))
+        return plain_type(stored) in (pa.string(), pa.binary()) or types.is_fixed_size_binary(stored)
     return False
-
-
-def _is_text(stored: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_string(stored)
-        or types.is_large_string(stored)
-        or types.is_string_view(stored)
-        or types.is_binary(stored)
-        or types.is_large_binary(stored)
-        or types.is_binary_view(stored)
-        or types.is_fixed_size_binary(stored)
-    )

@@ -1,16 +1,12 @@
 """A Parquet file is opened only if its footer agrees with itself and with the file.
 
-The leaf columns of each field in a Parquet file's schema. Parquet readers select columns by dotted names,
-which are ambiguous if names hold dots. Leaves are numbered in schema order, so a walk over the Arrow schema
-yields the numbers without ambiguity.
-
-Opening a Parquet file only if its footer agrees with itself and with the file. No checksum covers a footer,
-and one flipped bit in a field's name would silently turn a column into NULLs. A footer states most facts
-twice: names in the schema and in every column chunk, row counts in the file, in its row groups and in their
-chunks, and chunk offsets that must not overlap. If two of them differ, the file is damaged. pyarrow aborts
-the process when Python inspects a damaged column chunk before a read has accepted the chunk, so names are
-searched in the footer's bytes, and chunks are inspected only after they are read. Source: Parquet format,
-FileMetaData; Thrift compact protocol.
+No checksum covers a footer, and one flipped bit in a field's name would silently turn a column into NULLs. A
+footer states most facts twice: names in the schema and in every column chunk, row counts in the file, in its
+row groups and in their chunks, and chunk offsets that must not overlap. If two of them differ, the file is
+damaged. pyarrow aborts the process when Python inspects a damaged column chunk before a read has accepted the
+chunk, so names are searched in the footer's bytes, and chunks are inspected only after they are read.
+Columns are selected by the numbers of their leaves: dotted names are ambiguous if names hold dots. Source:
+Parquet format, FileMetaData; Thrift compact protocol.
 """
 
 from __future__ import annotations

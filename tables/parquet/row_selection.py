@@ -1,24 +1,15 @@
 """Columns at rows of row groups: by pages or by mask, whichever is estimated to cost less.
 
-The choice of the method that reads a file's wanted rows, by estimated cost, and the batches to read. By
-pages: pyarrow decodes the pages that hold wanted rows. By mask: Polars decodes the wanted
-rows of row groups. Few small pages are quicker by pages. A first estimate uses only row groups
-and positions, so that pages need not be found if a mask is quicker anyway; a second one uses the pages, if
-they were found.
-
-Decoding of wanted rows by mask: Polars filters the rows of whole row groups while it decodes. pyarrow decodes
-every row of a page before it can drop any. So row groups are assembled in memory as a Parquet file with one
-more column, the mask of the wanted rows. Polars does not even decompress pages without a
-wanted row, so cutting them out would gain nothing.
+By pages, pyarrow decodes the pages that hold wanted rows, all rows of each; by mask, Polars decodes the
+wanted rows of whole row groups, and does not even decompress pages without one. Few small pages are quicker
+by pages. A first estimate uses only row groups and positions, so that pages need not be found if a mask is
+quicker anyway; a second one uses the pages, if they were found.
 
 Polars is told how values are stored, but not what they mean: except for decimals, the bytes that it returns
 become Arrow arrays of the type that pyarrow would read, and `decode` converts them to the table's types as
-for every reader. Columns of other types, and all columns if Polars fails, are left to pyarrow.
-
-Columns of a data file at rows of its row groups, read by the planned method. By mask: columns
-that Polars decodes to the same values. By pages: columns with one leaf and no repeated values, as an excerpt.
-All other columns are read as whole row groups, and so is a file whose pages cannot be determined or whose
-excerpt cannot be decoded: reading whole row groups then gives the values, or the error.
+for every reader. Columns of other types, and all columns if Polars fails, are left to pyarrow. Repeated and
+nested columns are read as whole row groups, and so is a file whose pages cannot be determined or decoded:
+that gives the values, or the error.
 """
 
 from __future__ import annotations

@@ -104,9 +104,7 @@ def fetch(
 
 
 def fetch_files(
-    storage: Storage,
-    reads: Iterable[tuple[FileSlice, Positions | None]],
-    columns: Sequence[Column],
+    storage: Storage, reads: Iterable[tuple[FileSlice, Positions | None]], columns: Sequence[Column]
 ) -> Iterator[pa.Table]:
     """Yield the rows of many files in the order of files and positions, decoding one batch per core at once.
 

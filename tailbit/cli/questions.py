@@ -89,13 +89,7 @@ def count(table: str, condition: str | None, as_json: bool, **options: Any) -> N
 @query_options
 @json_option
 def facets(
-    table: str,
-    column: str,
-    top: int | None,
-    form: str,
-    output: str | None,
-    as_json: bool,
-    **options: Any,
+    table: str, column: str, top: int | None, form: str, output: str | None, as_json: bool, **options: Any
 ) -> None:
     r"""Count the rows of TABLE per value of COLUMN, the most frequent first; of A,B per pair of values.
 
@@ -261,12 +255,7 @@ def positions(table: str, condition: str | None, as_json: bool, **options: Any) 
 @query_options
 @json_option
 def explain(
-    table: str,
-    condition: str | None,
-    facets: str | None,
-    columns: str | None,
-    as_json: bool,
-    **options: Any,
+    table: str, condition: str | None, facets: str | None, columns: str | None, as_json: bool, **options: Any
 ) -> None:
     r"""Show per file of TABLE whether the index covers it, and what kept or pruned it.
 

@@ -111,10 +111,7 @@ class DefinedTable(Handle):
         return script_of(statements_of(definitions, self._table.snapshot().schema, table))
 
     def _created_by(
-        self,
-        script: Sequence[Scripted],
-        builds: Builds | None,
-        tell: Callable[[str], None] | None = None,
+        self, script: Sequence[Scripted], builds: Builds | None, tell: Callable[[str], None] | None = None
     ) -> list[IndexDescription]:
         """Create the indexes of a script that the table lacks, and build all of them together.
 
@@ -166,10 +163,7 @@ class DefinedTable(Handle):
         return there
 
     def rebuild_index(
-        self,
-        name: str,
-        only: str | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        self, name: str, only: str | None = None, progress: Callable[[int, int], None] | None = None
     ) -> IndexDescription:
         """Build an index anew, unless an indexer runs, which then does; a deferred one is built from now on.
 
