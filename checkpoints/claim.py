@@ -330,16 +330,6 @@ class Claim:
         return orjson.dumps(asdict(beat))
 
 
-def application_lease(storage: Storage, life: Liveness, builds: Builds | None = None) -> Claim:
-    """Return the lease of an application: of several with one configuration, its holder works."""
-    return Claim(storage, life=life, builds=builds, of_application=True)
-
-
-def index_mark(storage: Storage, lease: Claim, clock: Callable[[], float] = time.monotonic) -> Claim:
-    """Return the claim to an index of the application that holds `lease`."""
-    return Claim(storage, lease=lease, clock=clock)
-
-
 def _now() -> float:
     """Return seconds by a clock that goes on while the machine sleeps, where there is one."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError
@@ -42,6 +43,11 @@ class Lag:
         return (
             f"{_count(self.versions, 'version')}, {_count(self.files, 'file')}, {self.seconds:.1f} s behind"
         )
+
+    def account(self) -> dict[str, Any]:
+        """Return versions, files, bytes and seconds, JSON-able."""
+        seconds = round(self.seconds, 3)
+        return {"versions": self.versions, "files": self.files, "bytes": self.bytes, "seconds": seconds}
 
 
 def _count(number: int, noun: str) -> str:

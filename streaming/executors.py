@@ -98,7 +98,6 @@ class SparkExecutor:
 
     @property
     def query(self) -> str:
-        """Return the id of the query in whose batch this thread is; empty if there is none."""
         return self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
 
 
@@ -122,8 +121,6 @@ class ThreadExecutor:
         self.threads: set[int] = set()
 
     def run(self, function: Callable[[T], R], arguments: Sequence[T], at_work: str | None = None) -> list[R]:
-        """Return what the function returns for each argument."""
-
         def task(argument: T) -> R:
             thread = threading.get_native_id()
             self.threads.add(thread)
@@ -136,7 +133,6 @@ class ThreadExecutor:
             return list(pool.map(task, arguments))
 
     def sum_of_tasks(self, zero: Any) -> Sum:
-        """Return a sum that moves each time that a task has ended."""
         return _SumOfThreads(zero)
 
     def describe(self, text: str) -> None:

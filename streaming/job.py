@@ -18,6 +18,7 @@ from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.streaming.batch import OnProgress
 from tailbit.streaming.java.session import (
     Session,
     build_session,
@@ -38,9 +39,6 @@ from tailbit.streaming.watch.watchdog import Supervision, Watchdog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-    from tailbit.streaming.batch import OnProgress
-    from tailbit.streaming.query.launch import Job
 
 
 class Running:

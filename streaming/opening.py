@@ -2,12 +2,10 @@
 
 Unreadable are an index of an older release, one whose records are lost, and one whose own log is damaged. In
 every supported store a commit gets its name only once it is complete: a log that stays unreadable for ten
-seconds, while no other indexer gives a sign of life, is damaged. A passing error of a store looks like damage
-too, so a file of records is read once more before the index is given up.
+seconds, while no other indexer gives a sign of life, is damaged.
 
-A damaged file of the index is mended while the stream goes on, and the batch that met it is retried.
-
-An error names a file. The file is read once more before it is removed from the index, since a folder that
+A damaged file of the index is mended while the stream goes on, and the batch that met it is retried. A file
+is read once more before it is removed or the index is given up: a passing error of a store, a folder that
 vanished for a moment, or a process out of file handles, looks like damage too.
 """
 

@@ -98,13 +98,7 @@ class Planner:
         if self._agreed is None:
             return None
         offset, lag = self._agreed.offset, self.lag(self._agreed.offset)
-        behind = {
-            "versions": lag.versions,
-            "files": lag.files,
-            "bytes": lag.bytes,
-            "seconds": round(lag.seconds, 3),
-        }
-        return Offset(offset.round, after(lag.head)).to_json() | {"behind": behind}
+        return Offset(offset.round, after(lag.head)).to_json() | {"behind": lag.account()}
 
     def lag(self, offset: Offset) -> Lag:
         """Return how far `offset` is behind the log; where a look is a request, behind the head last seen."""

@@ -12,19 +12,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.base.lazy import lazy
 from tailbit.tables import compute as pc
-
-if TYPE_CHECKING:
-    import zoneinfo
-else:
-    zoneinfo = lazy("zoneinfo")
 
 _NUMPY: dict[Any, Any] = {
     pa.int8(): np.int8,
@@ -109,7 +103,9 @@ def python_of(values: pa.Array) -> list[Any]:
     if values.type != _INSTANT:
         listed: list[Any] = values.to_pylist()
         return listed
-    utc, numbers = zoneinfo.ZoneInfo("UTC"), numpy_of(filled(values.view(pa.int64()), 0))
+    from zoneinfo import ZoneInfo
+
+    utc, numbers = ZoneInfo("UTC"), numpy_of(filled(values.view(pa.int64()), 0))
     if len(numbers) and (numbers.min() < _FIRST_US or numbers.max() > _LAST_US):
         raise OverflowError("a time is outside of the years 1 to 9999")
     times = (time.replace(tzinfo=utc) for time in numbers.view("datetime64[us]").tolist())

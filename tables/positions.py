@@ -1,8 +1,7 @@
 """Record positions as bitmaps, as arrays, and in the stored form that Delta and Iceberg share.
 
-The stored form of deletion vectors, which Delta and Iceberg share: a frame, and a portable Roaring bitmap.
-The frame is the payload's length before it and its CRC-32 behind it, both big-endian. Source: Delta protocol,
-Deletion Vector Format; Puffin specification, deletion-vector-v1.
+Stored is a frame around a portable Roaring bitmap: the payload's length before it and its CRC-32 behind it,
+both big-endian. Source: Delta protocol, Deletion Vector Format; Puffin specification, deletion-vector-v1.
 """
 
 from __future__ import annotations

@@ -2,12 +2,9 @@
 
 The environment sets values over those of the file, and the file's texts name variables:
 `TAILBIT__APPLICATION__THREADS=8`, `TAILBIT__DEFAULTS__MAX_LAG=60s` and `TAILBIT__TABLE__ORDERS__PAUSED=true`
-set a value; `${AWS_SECRET_ACCESS_KEY}` in a text of the file stands for a variable's value.
-
-The problems of a configuration, each with file and line, collected so that all are told at once.
-
-`tomllib` does not report lines. They are joined until `tomllib` can parse them as one statement, so that
-strings and lists of several lines need no grammar of their own.
+set a value; `${AWS_SECRET_ACCESS_KEY}` in a text of the file stands for a variable's value. All problems are
+told at once, each with file and line. `tomllib` does not report lines: they are joined until it can parse
+them as one statement, so that strings and lists of several lines need no grammar of their own.
 """
 
 from __future__ import annotations

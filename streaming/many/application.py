@@ -20,8 +20,9 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ConfigError, NotATableError, TailbitError
 from tailbit.base.wording import Tell, counted
 from tailbit.checkpoints.builds import Builds
-from tailbit.checkpoints.claim import Claim, application_lease
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.streaming.batch import OnProgress
 from tailbit.streaming.config.check import check_jars, check_tables
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.java.session import Session, build_session, check_requirements, is_submitted
@@ -44,8 +45,6 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tailbit.streaming.batch import OnProgress
 
 
 def run_config(
@@ -159,7 +158,7 @@ class Application:
             place = self._place
             # Machines may share it.
             place.make_root()
-            lease = application_lease(place, self.life, self.builds)
+            lease = Claim(place, life=self.life, builds=self.builds, of_application=True)
             could_take_over = partial(self._ask_java, spark)
             if not lease.acquire_when_free(self.stop, self.tell, self.supervision.on_up, could_take_over):
                 return

@@ -1,11 +1,9 @@
 """An open table of an application: looked at, indexed and closed, by the engine of `tailbit run TABLE`.
 
-Its index is opened or made, compared with the entry of the configuration, and completed.
-
-The statements of each index, kept beside the lease: what is lost with the folder of an index is known.
-
-An application makes an index that is gone anew from its configuration, which may say less than the index had.
-Cost: a read when a table is opened, and a write when its indexes have changed.
+Its index is opened or made, compared with the entry of the configuration, and completed. The statements of
+each index are kept beside the lease: an application makes an index that is gone anew from its configuration,
+which may say less than the index had. Cost of that: a read when a table is opened, and a write when its
+indexes have changed.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from tailbit.base.errors import (
 )
 from tailbit.base.wording import Tell
 from tailbit.checkpoints.builds import BuildProgress, lag_of_build
-from tailbit.checkpoints.claim import Claim, index_mark
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
@@ -44,7 +42,7 @@ from tailbit.index.sql.ddl.parser import Scripted, parse_script, script_of
 from tailbit.index.sql.ddl.statements import TableReference
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.batch import Batch, TableAtWork
+from tailbit.streaming.batch import Batch, OnProgress, TableAtWork
 from tailbit.streaming.config.check import NEEDS_COLUMNS, checks_of, statement_of
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.executors import SparkExecutor, beside
@@ -59,8 +57,6 @@ from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tailbit.streaming.batch import OnProgress
 
 
 def opened_index(entry: TableEntry, table: Table, tell: Tell, sure_s: float = SURE_S) -> MetadataTable:
@@ -189,7 +185,7 @@ class FollowedTable:
         at_work = os.path.join(shared.at_work, entry.id)
         for folder in (at_work, beside(at_work)):
             os.makedirs(folder, exist_ok=True)
-        self._mark = index_mark(self.index.storage, shared.lease)
+        self._mark = Claim(self.index.storage, lease=shared.lease)
         settings = StreamSettings(
             versions=entry.max_versions, files=entry.max_files, bytes=entry.max_bytes, poll_ms=1
         )

@@ -237,14 +237,7 @@ class Member:
             "head": None if lag is None else lag.head,
             "covered_name": None if lag is None or lag.covered < 0 else self._name_of(lag.covered),
             "head_name": None if lag is None else self._name_of(lag.head),
-            "lag": None
-            if lag is None
-            else {
-                "versions": lag.versions,
-                "files": lag.files,
-                "bytes": lag.bytes,
-                "seconds": round(lag.seconds, 3),
-            },
+            "lag": None if lag is None else lag.account(),
             "lost_indexes": [] if followed is None else list(followed.lost),
             "build": None if build is None else build.account(),
             "max_lag": self.entry.max_lag,

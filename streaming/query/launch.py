@@ -29,7 +29,7 @@ from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming import spark_checkpoint
-from tailbit.streaming.batch import Batch, TableAtWork
+from tailbit.streaming.batch import Batch, OnProgress, TableAtWork
 from tailbit.streaming.executors import Executor, SparkExecutor
 from tailbit.streaming.filler import LOOK_S, REMOTE_LOOK_S
 from tailbit.streaming.opening import SURE_S, open_index
@@ -46,8 +46,6 @@ from tailbit.tables.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-    from tailbit.streaming.batch import OnProgress
 
 Path = Union[str, "os.PathLike[str]"]
 

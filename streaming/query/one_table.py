@@ -65,12 +65,10 @@ class OneTable:
             self._life.sign()
 
     def initial(self) -> dict[str, Any]:
-        """Return the first offset of a query without a checkpoint."""
         with self._working():
             return self.at_work.look(None).to_json()
 
     def freeze(self) -> None:
-        """Fix the head of the log: later commits are not read."""
         with self._working():
             self.at_work.planner.freeze()
             self._frozen = True
@@ -103,7 +101,6 @@ class OneTable:
         return min(self._look_s, FRESH_LOOK_S)
 
     def report(self) -> dict[str, Any] | None:
-        """Return the head of the log and the lag behind it."""
         with self._working():
             return self.at_work.planner.report()
 
@@ -130,7 +127,6 @@ class OneTable:
             self._life.sign(IDLE)
 
     def drain(self) -> None:
-        """Begin no more batches."""
         self._draining.set()
 
     @property

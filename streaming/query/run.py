@@ -20,7 +20,7 @@ from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.index.maintenance.rebuild import build_extent_of
 from tailbit.index.model import LedgerState
-from tailbit.streaming.batch import Batch
+from tailbit.streaming.batch import Batch, OnProgress
 from tailbit.streaming.executors import ThreadExecutor
 from tailbit.streaming.metrics import IdleWatch, Progress, names_of
 from tailbit.streaming.opening import start_over_in_time
@@ -34,8 +34,6 @@ from tailbit.streaming.watch.watchdog import Supervision
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tailbit.streaming.batch import OnProgress
 
 _STARTING = "starting the query"
 

@@ -33,7 +33,6 @@ class LogsSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Return the columns of a row."""
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -59,7 +58,6 @@ class LogsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Driver(Path(self._control))
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return the first offset of a query without a checkpoint."""
         offset: dict[str, Any] = self._driver.ask("initial")
         return offset
 
@@ -68,16 +66,13 @@ class LogsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix the heads of the logs: later commits are not read."""
         self._driver.ask("freeze")
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return the end of the next batch; `start` if there is nothing to do."""
         end: dict[str, Any] = self._driver.ask("next", start)
         return end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the heads of the logs and the lag behind them, for progress events."""
         report: dict[str, Any] | None = self._driver.ask("report")
         return report
 
@@ -87,6 +82,5 @@ class LogsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [TableRanges(rows)] if rows else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, ...]]:
-        """Yield the rows."""
         assert isinstance(partition, TableRanges)
         yield from partition.rows

@@ -1,12 +1,9 @@
-"""The end of a run: asked for by a signal, or forced by the watchdog.
+"""The end of a run: asked for by a signal, or forced by the watchdog; and what systemd is told of a run.
 
-The watchdog ends a run that gives no sign of life for its limit, or does not end when asked to.
-The watchdog never asks Java or a store for anything, so it cannot hang with them. A run that hangs prints one
-line with what is known and ends with status 75, which tells a supervisor to restart it.
-
-Messages to systemd, which starts, watches and restarts a run: ready, alive, status, stopping.
-
-Datagrams with assignments, sent to the socket that the environment names. Source: sd_notify(3).
+The watchdog ends a run that gives no sign of life for its limit, or does not end when asked to. It never asks
+Java or a store for anything, so it cannot hang with them. A run that hangs prints one line with what is known
+and ends with status 75, which tells a supervisor to restart it. systemd is told by datagrams that a run is
+ready, alive or stopping. Source: sd_notify(3).
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ skipped. Fields that no answer needs (statistics, size and time of a file) may b
 
 A logical file is a path and a deletion vector, or none. The lines of a commit have no order: a commit adds or
 removes a logical file, not both. A remove and an add of one path with different vectors change the hidden
-rows, and an add of a live file replaces the file's statistics. Unknown actions and fields are ignored. Two
-spellings of one path are two files, see `file_path`.
+rows, and an add of a live file replaces the file's statistics. Unknown actions and fields are ignored.
 Source: Delta protocol, Actions and Action Reconciliation.
 """
 
@@ -14,24 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError
-from tailbit.base.lazy import lazy
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.paths import file_path
 from tailbit.tables.delta.protocol import Protocol
 from tailbit.tables.delta.statistics import DeltaStatistics, num_records
 from tailbit.tables.model import UNKNOWN_SIZE, FileSlice, HiddenRows
-
-if TYPE_CHECKING:
-    import json
-else:
-    json = lazy("json")
-
 
 LogicalFile = str
 """The key of file actions; see `logical_file`."""
@@ -250,6 +242,8 @@ def _partition(values: Any, file: str) -> Mapping[str, str | None]:
         raise MalformedLogError(file=file, reason="partitionValues is not an object of texts")
     if all(v is None or isinstance(v, str) for v in values.values()):
         return values
+    import json
+
     return {k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in values.items()}
 
 

@@ -1,13 +1,10 @@
-"""Live files as columns, from log checkpoints and actions: the newest action of a path counts.
+"""Live files as columns, from log checkpoints and actions: the newest action of a logical file counts.
 
-The live files of a Delta table, with deletion vectors and statistics as a checkpoint stores them. Statistics
-stay JSON text; the row counts are extracted by one vectorised pass when they are first needed.
-
-Action reconciliation: the newest action of each logical file says whether the file is live. A remove takes
-away the logical file that it names, a path with one deletion vector; the same path with another vector stays.
-Writers remove logical files that were not live, split a change of hidden rows over several commits, and
-forget the vector in a remove, so that a path is live twice. Rows are addressed by path and position: such a
-version is refused. Source: Delta protocol, Action Reconciliation.
+Statistics stay JSON text; the row counts are extracted by one vectorised pass when they are first needed. A
+remove takes away the logical file that it names, a path with one deletion vector; the same path with another
+vector stays. Writers remove logical files that were not live, split a change of hidden rows over several
+commits, and forget the vector in a remove, so that a path is live twice. Rows are addressed by path and
+position: such a version is refused. Source: Delta protocol, Action Reconciliation.
 """
 
 from __future__ import annotations

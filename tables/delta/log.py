@@ -1,19 +1,13 @@
-"""The files of a Delta log: commits and log checkpoints by version, and the actions of each commit.
+"""The commits and log checkpoints of a Delta log by version, and the actions of each commit.
 
-The versions of the commits in a log and the modification times of their files, sixteen bytes per commit. A
-log that is followed for months has millions of commits; a dictionary of listed files would take some four
-hundred bytes per commit.
+Only names and file stats are read to list them. `_last_checkpoint` is not read: it is a hint for stores where
+listing is expensive, and may be stale or corrupt. Ignored are log compaction files (which repeat commits that
+must exist anyway), `.crc` files and staged commits. An incomplete multi-part checkpoint does not count.
 
-The commits and log checkpoints in `_delta_log` by version, and the base from which a version is rebuilt. Only
-names and file stats are read. `_last_checkpoint` is not read: it is a hint for stores where listing is
-expensive, and may be stale or corrupt. Ignored are log compaction files (which repeat commits that must exist
-anyway), `.crc` files and staged commits. An incomplete multi-part checkpoint does not count. Source: Delta
-protocol, Delta Log Entries and Checkpoints.
-
-The commits of a Delta log: the actions of each, and a hash that proves a commit unchanged. Commits are read
-at the cost of their own bytes: no snapshot is built. The folder is listed once; after that the head is found
-by probing names, as long as the last known commit is still the same file. If that file has changed (the table
-was dropped and re-created, or restored from a backup), all cached state is dropped.
+Commits are read at the cost of their own bytes: no snapshot is built. The folder is listed once; after that
+the head is found by probing names, as long as the last known commit is still the same file. If that file has
+changed (the table was dropped and re-created, or restored from a backup), all cached state is dropped.
+Source: Delta protocol, Delta Log Entries and Checkpoints.
 """
 
 from __future__ import annotations
@@ -49,6 +43,8 @@ def longs() -> array[int]:
 @dataclass
 class CommitTimes:
     """Ascending versions, and the modification times of their files in ms since 1970; both int64.
+
+    A log that is followed for months has millions of commits: they take sixteen bytes each here.
 
     >>> times = CommitTimes.of({1: 10, 4: 40, 5: 45})
     >>> times.since, times.missing(4, 5), times.missing(1, 5), 4 in times, times.time(4), times.time(3)

@@ -13,20 +13,14 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.lazy import lazy
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType, FileBounds
-
-if TYPE_CHECKING:
-    from tailbit.tables import partition_values
-else:
-    partition_values = lazy("tailbit.tables.partition_values")
 
 _NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
 
@@ -234,10 +228,11 @@ def _value(type_: DataType, raw: Any) -> Any:
             return _float(raw)
         if name == "decimal":
             return _decimal(type_, raw)
-        if name == "date" and isinstance(raw, str):
-            return partition_values.parse_micros(raw, "UTC") // DAY_US
-        if name in ("timestamp", "timestamp_ntz") and isinstance(raw, str):
-            return partition_values.parse_micros(raw, "UTC")
+        if name in ("date", "timestamp", "timestamp_ntz") and isinstance(raw, str):
+            from tailbit.tables.partition_values import parse_micros
+
+            micros = parse_micros(raw, "UTC")
+            return micros // DAY_US if name == "date" else micros
     except ValueError:
         return None
     return None

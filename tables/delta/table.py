@@ -1,16 +1,12 @@
 """The interface `Table`, implemented for Delta: head, snapshots, changes and time travel.
 
-Commit times, and the version that is in force at a point in time, by Delta's own rules. A commit's time is
-the in-commit timestamp if the table records such timestamps, else the modification time of the commit's file,
-raised so that times strictly increase with versions. Source: Delta protocol, In-Commit Timestamps; and
-Delta's history manager, for the search.
+A commit's time is the in-commit timestamp if the table records such timestamps, else the modification time of
+the commit's file, raised so that times strictly increase with versions. Source: Delta protocol, In-Commit
+Timestamps; and Delta's history manager, for the search of a version by time.
 
-Changes between two versions of a Delta table: commits folded by logical file, one change per path. A range is
-read at the cost of its commits' bytes, whatever the size of the table: no snapshot is built.
-
-A Delta table: head, snapshots, changes, time travel, fingerprints of commits. A process has one object per
-table, which caches the last few snapshots and the listing of the log. Threads may share the object: each call
-holds the object's lock while it reads the log.
+A range of changes is read at the cost of its commits' bytes, whatever the size of the table. A process has
+one object per table, which caches the last few snapshots and the listing of the log. Threads may share the
+object: each call holds the object's lock while it reads the log.
 """
 
 from __future__ import annotations

@@ -1,16 +1,11 @@
-"""A log over the data files of a table of any format, with vectors that hide the rows not selected.
+"""A Delta view of a table of any format: a log over its data files, and vectors that hide rows not selected.
 
-The metadata in the log of a Delta view: schema, settings and reader features of the table that it shows. The
-metadata of a view of a Delta table are those of the table. For a table of another format they are made from
-its columns and the footers of the shown files. A file whose columns have narrower types than the table's
-needs Delta's type widening; a file from which Delta's readers would read other values is refused by name.
-Source: Delta protocol, Schema Serialization Format, Type Widening, Reader Version Requirements.
-
-A Delta view of a table: a log that names the source's data files, and vectors that hide unselected rows. No
-data is copied: an add action names a data file of the source by absolute path, and a deletion vector hides
-every row that was not selected. Input: the source's metadata, and the selected positions per file. Output:
-the actions of commit 0 and the bytes of one file of deletion vectors; the caller writes them. Source: Delta
-protocol, Add File and Remove File, Deletion Vectors, Per-file Statistics.
+No data is copied: an add action names a data file of the source by absolute path, and a deletion vector hides
+every row that was not selected. The metadata of a view of a Delta table are those of the table. For a table
+of another format they are made from its columns and the footers of the shown files. A file whose columns have
+narrower types than the table's needs Delta's type widening; a file from which Delta's readers would read
+other values is refused by name. The caller writes commit 0 and the file of deletion vectors. Source: Delta
+protocol, Add File and Remove File, Deletion Vectors, Per-file Statistics, Type Widening.
 """
 
 from __future__ import annotations

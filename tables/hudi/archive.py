@@ -1,12 +1,10 @@
 """Archived instants: in Avro blocks (table version 6), or in Parquet files of a manifest (8 and 9).
 
-The archive of a timeline of table version 6: files in the format of log files, whose records each have one
-state of an instant. Source: Hudi technical specification, Log format; HoodieArchivedMetaEntry.
-
-The history of a timeline of table version 8 or 9: runs of instants in Parquet files that a manifest names.
-`_version_` holds the number of the manifest, and the manifest names the files. Writers merge files and write
-a new manifest; a reader that finds a file missing reads the new manifest. The metadata of an instant are the
-bytes of the instant's own file before archiving. Source: Hudi technical specification, LSM timeline.
+The archive of version 6 is of files in the format of log files, whose records each have one state of an
+instant. In the history of 8 and 9, `_version_` holds the number of the manifest, and the manifest names the
+files. Writers merge files and write a new manifest; a reader that finds a file missing reads the new one.
+The metadata of an instant are the bytes of the instant's own file before archiving. Source: Hudi technical
+specification, Log format and LSM timeline; HoodieArchivedMetaEntry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The data files of a table: in its folders, and as instants wrote and replaced them.
 
-The data files of a Hudi table: those in its folders, and the live ones as a list. A folder of data holds
-`.hoodie_partition_metadata`. Source: Hudi technical specification, File layout.
+A folder of data holds `.hoodie_partition_metadata`. Source: Hudi technical specification, File layout.
 """
 
 from __future__ import annotations

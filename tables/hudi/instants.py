@@ -1,13 +1,10 @@
 """Instants by the names of their files, and what each says, in Avro or JSON.
 
-The metadata of an instant, in Avro or JSON: one table may hold both, so the first bytes decide. fastavro is
-imported only when a file of Avro is read.
-
-The completed and pending instants of the active timeline, read from the names of their files. Table versions
-8 and 9 name a completed instant `<requested>_<completed>.<action>`; version 6 names it
+Table versions 8 and 9 name a completed instant `<requested>_<completed>.<action>`; version 6 names it
 `<requested>.<action>`, and its completion time is the modification time of the file. A file with the suffix
-`.requested` or `.inflight` is a pending instant, unless a completed file has the same requested time. Source:
-Hudi technical specification, Timeline.
+`.requested` or `.inflight` is a pending instant, unless a completed file has the same requested time. One
+table may hold metadata in Avro and in JSON, so the first bytes decide; fastavro is imported only for Avro.
+Source: Hudi technical specification, Timeline.
 """
 
 from __future__ import annotations

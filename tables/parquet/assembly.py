@@ -381,16 +381,19 @@ class Assembly:
                 pass
         return whole.getvalue()
 
-    def excerpt(self, source: pa.NativeFile | None = None) -> pa.Buffer:
-        """Return the whole file, with the layout's schema, in Arrow's memory, which Arrow's threads may read.
+    def excerpt(
+        self, source: pa.NativeFile | None = None, leaves: Sequence[bytes] | None = None
+    ) -> pa.Buffer:
+        """Return the whole file in Arrow's own memory, which Arrow's threads may read.
 
-        `source`: the only file of which pages are copied.
+        `source`: the only file of which pages are copied. `leaves`: the columns; None: those of the layout.
 
         Raises:
             ValueError, OSError: the file cannot be read, or ends too early.
         """
-        assert self._layout is not None
-        end = written_end(self._layout, self._row_groups, self._rows)
+        schema = self._layout if leaves is None else leaves
+        assert schema is not None
+        end = written_end(schema, self._row_groups, self._rows)
         buffer = pa.allocate_buffer(self._size + len(end))
         view = memoryview(buffer).cast("B")
         view[self._size :] = end

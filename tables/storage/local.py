@@ -80,14 +80,12 @@ class LocalStorage(Storage):
         return target, None if stat is None else Stat(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
-        """Read all bytes of a file, at most `limit`."""
         with _named(self.local_path(rel)), open(self.local_path(rel), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             refuse_oversized(rel, size, limit)
             return file.read(size)
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
-        """Read at most `length` bytes from `offset`; fewer if the file ends before."""
         with _named(self.local_path(rel)), open(self.local_path(rel), "rb") as file:
             file.seek(offset)
             return file.read(length)
@@ -106,7 +104,6 @@ class LocalStorage(Storage):
             return sorted(_walked(folder, "", skip, (os.path.realpath(folder),)))
 
     def list_again(self, prefix_dir: str, before: Collection[Entry]) -> list[Entry]:
-        """Return what `list` returns, without a stat of files whose names are in `before`."""
         folder, by_name = self.local_path(prefix_dir), {entry.name: entry for entry in before}
         with _named(folder):
             try:
@@ -117,7 +114,6 @@ class LocalStorage(Storage):
             return sorted(entry for entry in entries if entry is not None)
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
-        """Return the files (not folders) of a folder, sorted by name; empty if the folder does not exist."""
         return self.list_again(prefix_dir, ())
 
     def stat(self, rel: str) -> Stat | None:
@@ -145,7 +141,6 @@ class LocalStorage(Storage):
             return super().clock_ms()
 
     def exists(self, rel: str) -> bool:
-        """Return whether there is a file or folder of that name."""
         return self.stat(rel) is not None
 
     def open(self, rel: str, end: int = 0) -> pa.NativeFile:
@@ -169,11 +164,9 @@ class LocalStorage(Storage):
                 os.unlink(temp)
 
     def put_if_absent(self, rel: str, data: bytes) -> None:
-        """Write a file that must not exist; it is whole and flushed when its name appears."""
         self._write(rel, data, os.link)
 
     def put(self, rel: str, data: bytes) -> None:
-        """Write or replace a file; a reader sees the old bytes or the new ones, never a part."""
         self._write(rel, data, os.replace)
 
     def make_root(self) -> None:
@@ -186,7 +179,6 @@ class LocalStorage(Storage):
             raise _refusal(self.root, refused) from refused
 
     def delete(self, rel: str) -> None:
-        """Remove a file; do nothing if it is gone already."""
         with _named(self.local_path(rel)):
             Path(self.local_path(rel)).unlink(missing_ok=True)
 

@@ -67,19 +67,15 @@ class Ranges(io.RawIOBase):
         self._ranges = [(size - len(tail), tail)]
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return where the next read begins."""
         return self._offset
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to an offset."""
         self._offset = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._size}[whence]
         return self._offset
 
@@ -468,7 +464,6 @@ class ObjectStorage(Storage):
         )
 
     def put(self, rel: str, data: bytes) -> None:
-        """Put or replace an object."""
         self._put(rel, data, len(data))
 
     def _publish(self, folder: str, name: str, file: IO[bytes], size: int) -> None:
@@ -486,7 +481,6 @@ class ObjectStorage(Storage):
         self._requested(rel, put)
 
     def delete(self, rel: str) -> None:
-        """Remove an object; do nothing if it is gone already."""
         forget()
         with suppress(FileNotFoundError):
             self._requested(rel, lambda: _obstore().delete(self._store, self._key(rel)))

@@ -1,12 +1,11 @@
 """Requests to a store: at once where none needs the reply of another, and each name once within one look.
 
-A look at a store: within one look, each name of a store is requested once and keeps its state. A question
-checks the newest commits in several places of the code. On local disk each check is a stat of a microsecond;
-in an object store each would be a request. Within one look they are one request, and they agree.
+A question checks the newest commits in several places of the code. On local disk each check is a stat of a
+microsecond; in an object store each would be a request. Within one look they are one request, and they agree.
 
-Requests that do not need each other's replies are made at once: a bounded number in the whole process. On
-local disk a read is a system call, so pieces of work run one after the other in the caller's thread. In an
-object store each waits for a reply: the time of many is that of few, if they wait together.
+On local disk a read is a system call, so pieces of work run one after the other in the caller's thread. In an
+object store each waits for a reply: the time of many is that of few, if they wait together. So a bounded
+number of them in the whole process is made at once.
 """
 
 from __future__ import annotations

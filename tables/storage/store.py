@@ -1,14 +1,12 @@
 """The interface of a store of files, and the options with which it is opened.
 
-The interface of a store, in which a source or an index lies. A name is relative to the root with `/` between
-parts. Every file is durable before it gets its name, so no reader ever sees half a file. A name that does not
-exist raises FileNotFoundError; every other refusal of the store is a StorageError that says what to do.
+A name is relative to the root with `/` between parts. Every file is durable before it gets its name, so no
+reader ever sees half a file. A name that does not exist raises FileNotFoundError; every other refusal of the
+store is a StorageError that says what to do.
 
-Access to files outside of a table's root: allowed by an option, else refused by name.
-
-Shallow clones and views name files of another table. Without this check, whoever can write the log could let
-tailbit read any file that the user may read. The option is never stored: it is given at each opening, or in
-the environment.
+Shallow clones and views name files of another table. Such files are refused by name unless an option allows
+them: whoever can write the log could let tailbit read any file that the user may read. The option is never
+stored: it is given at each opening, or in the environment.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tailbit.arguments.constants import constant_text, each_text
@@ -14,6 +14,16 @@ from tailbit.arguments.values import names, text, wrong_type
 from tailbit.base.errors import UsageError
 from tailbit.base.wording import quoted
 from tailbit.tables.schema import name_parts
+
+
+def _operator(sign: str) -> Callable[[Condition, Any], Condition]:
+    """Return the method of an operator of Python's, which joins a condition and what stands behind it."""
+    return lambda condition, other: _joined(condition, sign, other)
+
+
+def _reflected(sign: str) -> Callable[[Condition, Any], Condition]:
+    """Return the method of an operator in front of which no condition stands."""
+    return lambda condition, other: _joined(other, sign, condition)
 
 
 class Condition:
@@ -41,74 +51,23 @@ class Condition:
     def __bool__(self) -> bool:
         raise UsageError(reason="a condition is no truth of Python's", hint="Join conditions with & | and ~.")
 
-    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
-        return self._with("=", other)
-
-    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
-        return self._with("<>", other)
-
-    def __lt__(self, other: Any) -> Condition:
-        return self._with("<", other)
-
-    def __le__(self, other: Any) -> Condition:
-        return self._with("<=", other)
-
-    def __gt__(self, other: Any) -> Condition:
-        return self._with(">", other)
-
-    def __ge__(self, other: Any) -> Condition:
-        return self._with(">=", other)
-
-    def __and__(self, other: Any) -> Condition:
-        return self._with("AND", other)
-
-    def __rand__(self, other: Any) -> Condition:
-        return _joined(other, "AND", self)
-
-    def __or__(self, other: Any) -> Condition:
-        return self._with("OR", other)
-
-    def __ror__(self, other: Any) -> Condition:
-        return _joined(other, "OR", self)
+    __eq__ = _operator("=")  # type: ignore[assignment]
+    __ne__ = _operator("<>")  # type: ignore[assignment]
+    __lt__, __le__ = _operator("<"), _operator("<=")
+    __gt__, __ge__ = _operator(">"), _operator(">=")
+    __and__, __rand__ = _operator("AND"), _reflected("AND")
+    __or__, __ror__ = _operator("OR"), _reflected("OR")
+    __add__, __radd__ = _operator("+"), _reflected("+")
+    __sub__, __rsub__ = _operator("-"), _reflected("-")
+    __mul__, __rmul__ = _operator("*"), _reflected("*")
+    __truediv__, __rtruediv__ = _operator("/"), _reflected("/")
+    __mod__, __rmod__ = _operator("%"), _reflected("%")
 
     def __invert__(self) -> Condition:
         return _as_operand(f"(NOT {self._operand})")
 
-    def __add__(self, other: Any) -> Condition:
-        return self._with("+", other)
-
-    def __radd__(self, other: Any) -> Condition:
-        return _joined(other, "+", self)
-
-    def __sub__(self, other: Any) -> Condition:
-        return self._with("-", other)
-
-    def __rsub__(self, other: Any) -> Condition:
-        return _joined(other, "-", self)
-
-    def __mul__(self, other: Any) -> Condition:
-        return self._with("*", other)
-
-    def __rmul__(self, other: Any) -> Condition:
-        return _joined(other, "*", self)
-
-    def __truediv__(self, other: Any) -> Condition:
-        return self._with("/", other)
-
-    def __rtruediv__(self, other: Any) -> Condition:
-        return _joined(other, "/", self)
-
-    def __mod__(self, other: Any) -> Condition:
-        return self._with("%", other)
-
-    def __rmod__(self, other: Any) -> Condition:
-        return _joined(other, "%", self)
-
     def __neg__(self) -> Condition:
         return _as_operand(f"(- {self._operand})")
-
-    def _with(self, sign: str, other: Any) -> Condition:
-        return _joined(self, sign, other)
 
     def same_as(self, other: Any) -> Condition:
         """Compare with `<=>`: TRUE if both are equal or both are NULL.
@@ -116,7 +75,7 @@ class Condition:
         >>> flights.where(col("carrier").same_as(None)).count()
         1
         """
-        return self._with("<=>", other)
+        return _joined(self, "<=>", other)
 
     def isin(self, *values: Any) -> Condition:
         """Test membership with IN; the values are arguments or one iterable. An empty list has no members.

@@ -13,19 +13,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tailbit.base.errors import UsageError
-from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
 from tailbit.tables.zones import same_zone
-
-if TYPE_CHECKING:
-    from tailbit.tables import partition_values
-else:
-    partition_values = lazy("tailbit.tables.partition_values")
 
 
 def wrong_type(name: str, value: Any, expected: str) -> UsageError:
@@ -221,6 +215,8 @@ def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:
     Raises:
         UsageError: the text is not a time, or there is no such zone.
     """
+    from tailbit.tables.partition_values import parse_micros
+
     known_zone("zone", zone)
     if not isinstance(when, (datetime.date, str)):
         raise wrong_type("as_of", when, "a datetime, a date or text like 2026-01-31T12:00:00")
@@ -228,7 +224,7 @@ def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:
         if isinstance(when, datetime.datetime) and when.tzinfo is not None:
             return int(when.timestamp() * 1000)
         when = when if isinstance(when, str) else when.isoformat()
-        return partition_values.parse_micros(when, zone) // 1000
+        return parse_micros(when, zone) // 1000
     except ValueError as wrong:
         raise UsageError(
             reason=f"{when!r} is not a time",

@@ -68,7 +68,11 @@ def known_columns(handle: IndexedTable, request: Request) -> tuple[dict[str, Any
         ids |= dict.fromkeys(_column_ids(definition, names))
         expressions |= dict.fromkeys(term.text for term in definition.terms if not term.is_column)
     columns = [names[id_] for id_ in ids if id_ in names]
-    return {"columns": columns, "expressions": [*expressions], "covered": answer.covered_version}, b""
+    return {
+        "columns": columns,
+        "expressions": [*expressions],
+        "covered": answer.covered_version,
+    }, b""
 
 
 def _column_ids(definition: Definition, names: Mapping[str, str]) -> Iterator[str]:

@@ -95,7 +95,9 @@ class SparkTable:
         return SparkAnswer(self._spark, self._table, answer, self._task_bytes)
 
     def count(
-        self, where: str | Condition | None = None, params: Sequence[Any] | Mapping[str, Any] | None = None
+        self,
+        where: str | Condition | None = None,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> int:
         """Count the rows of the table's newest version: all rows, or those for which `where` is TRUE."""
         return self.where(where, params).count()

@@ -73,20 +73,12 @@ _PAGES = 4040
 
 def machine() -> Iterator[Finding]:
     """Yield a finding for each thing that this machine must have, whatever the table is."""
-    yield _python()
-    yield _packages()
-    yield _java()
-    yield _spark()
-    yield _other_spark()
-    yield _interpreter()
-    yield _memory()
-    yield _cores()
-    yield _open_files()
-    yield _temporary_files()
-    yield _state()
-    yield _loopback()
-    yield _port()
-    yield _text()
+    checks = (
+        *(_python, _packages, _java, _spark, _other_spark, _interpreter, _memory, _cores, _open_files),
+        *(_temporary_files, _state, _loopback, _port, _text),
+    )
+    for check in checks:
+        yield check()
 
 
 def _python() -> Finding:

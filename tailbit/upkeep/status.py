@@ -261,9 +261,4 @@ def _encodings(
 def _lag(table: Table, covered: Version | None, head: Version) -> dict[str, Any]:
     nothing = covered is None
     lag = lag_of_nothing(table, head) if nothing else Backlog(table, budget=_COMMITS).lag(covered or 0, head)
-    return {
-        "versions": lag.versions,
-        "files": lag.files,
-        "bytes": lag.bytes,
-        "seconds": round(lag.seconds, 1),
-    }
+    return {**lag.account(), "seconds": round(lag.seconds, 1)}

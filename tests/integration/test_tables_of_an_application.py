@@ -24,7 +24,7 @@ from support.drive import Drive
 from support.shipped import covered
 from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
-from tailbit.checkpoints.claim import application_lease
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import NAME, Beat, read_heartbeat
 from tailbit.errors import ClusterError
@@ -57,7 +57,7 @@ def follow(spark: Any, tmp_path: Path, told: list[str]) -> Iterator[Follow]:
     life = Liveness()
     place = open_storage(str(tmp_path / "lease"))
     place.make_root()
-    lease = application_lease(place, life)
+    lease = Claim(place, life=life, of_application=True)
     lease.acquire()
 
     def started(*entries: TableEntry) -> Tables:

@@ -2,7 +2,8 @@
 
 The keys that a delete block deletes, each with its ordering value. The content is a version, a length, and an
 Avro array of records: key, partition, ordering value. Releases before 0.14 write versions 1 and 2, which are
-serialised Java objects and are refused. Source: HoodieDeleteBlock; HoodieDeleteRecord.avsc.
+serialised Java objects and are refused. They are decoded here: fastavro counts negative branches of a union
+from its end, and so reads what is damaged. Source: HoodieDeleteBlock; HoodieDeleteRecord.avsc.
 """
 
 from __future__ import annotations

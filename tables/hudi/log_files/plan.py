@@ -1,13 +1,11 @@
 """What is merged with what, by which rule; rules that are not proven are refused.
 
-The merge plan of a file group: its base file, its log blocks in order, and the merge rule of the table. A
+The merge plan of a file group is its base file, its log blocks in order, and the merge rule of the table. A
 block of rows is a file slice of its own, with the path `<log file>!<number of the block>`. The rows of a
 block that holds only some columns depend on the files and blocks that it is merged with, so the names of
-these follow in the path of its slice, each after a `~`.
-
-The merge rule of a MERGE_ON_READ table, from its properties; a rule that is not proven is refused. From table
-version 8 on the properties name a merge mode; before, the payload class implied the mode. Source:
-HoodieTableConfig, inferMergingConfigsForV9TableCreation; HoodieRecordPayload.
+these follow in the path of its slice, each after a `~`. From table version 8 on the properties name a merge
+mode; before, the payload class implied the mode. Source: HoodieTableConfig,
+inferMergingConfigsForV9TableCreation; HoodieRecordPayload.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""The rows of a data block, of Avro or Parquet, and as a Parquet file in memory, made once.
+"""The rows of a data block, of Avro or Parquet, as a Parquet file in memory, made once.
 
-Avro records with plain columns, decoded by polars: five times as fast as by fastavro. Dates and times are
-declared to polars as the integers that store them. Source: Avro, Object container files.
-
-The rows of a data block as an Arrow table: a Parquet block is read as it is, an Avro block is decoded. polars
-decodes rows of plain columns; fastavro decodes all others and takes five times as long. Dates and times are
-read as the integers that store them. Source: Hudi technical specification, Log format; Avro, Binary encoding.
+A Parquet block is one already. Of an Avro block, polars decodes rows of plain columns; fastavro decodes all
+others and takes five times as long. Dates and times are read as the integers that store them. Source: Hudi
+technical specification, Log format; Avro, Binary encoding and Object container files.
 """
 
 from __future__ import annotations

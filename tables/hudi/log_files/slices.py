@@ -1,8 +1,7 @@
 """The file slices of a group at a version, and their hidden rows as descriptors that travel to workers.
 
-The file slices of a file group at a version: its base file and its log blocks, with their hidden rows. A log
-compaction block holds the outcome of earlier blocks. It is merged after these, which changes no row: Spark
-does the same unless it is told to skip the earlier blocks.
+A log compaction block holds the outcome of earlier blocks. It is merged after these, which changes no row:
+Spark does the same unless it is told to skip the earlier blocks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The store of a table, in which log blocks are Parquet files; rows of some columns are made whole.
+"""The store of a table, in which log blocks are Parquet files.
 
-The rows of a block that holds only some columns, completed from the rows that the block updates. A row that
-lost as soon as it was merged is completed with NULLs, since no later record makes it win.
+The rows of a block that holds only some columns are completed from the rows that the block updates. A row
+that lost as soon as it was merged is completed with NULLs, since no later record makes it win.
 """
 
 from __future__ import annotations
@@ -105,21 +105,17 @@ class HudiStorage(Storage):
 
     @property
     def root(self) -> str:  # type: ignore[override]
-        """The path or URL of the table, as users and errors name it."""
         return self.inner.root
 
     @property
     def options(self) -> StorageOptions:  # type: ignore[override]
-        """The options that opened the store."""
         return self.inner.options
 
     @property
     def remote(self) -> bool:  # type: ignore[override]
-        """Whether each access is a network request."""
         return self.inner.remote
 
     def of_table(self, log: str) -> HudiStorage:
-        """Return the store as that of a table whose log is the folder `log`."""
         return replace(self, inner=self.inner.of_table(log))
 
     @property
@@ -128,7 +124,6 @@ class HudiStorage(Storage):
         return self.inner.uri
 
     def resolve(self, path: str) -> str:
-        """Return the name of a file or of a block."""
         return self.inner.resolve(path) if slice_name(path) is None else path
 
     def is_file(self, path: str) -> bool:
@@ -158,16 +153,13 @@ class HudiStorage(Storage):
         return slice_parquet(self, whole, len(parts))
 
     def is_of_one_file(self, refused: Exception) -> bool:
-        """Return whether an error of the store concerns one file only."""
         return self.inner.is_of_one_file(refused)  # type: ignore[arg-type]
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
-        """Read all bytes of a file or a block."""
         name = slice_name(rel)
         return self.inner.read(rel, limit) if name is None else bytes(self._parquet(name))
 
     def read_stated(self, rel: str, limit: int = WHOLE) -> tuple[bytes, Stat | None]:
-        """Return all bytes of a file and its stat."""
         return self.inner.read_stated(rel, limit)
 
     def look_at(self, names: Collection[str]) -> None:
@@ -175,70 +167,54 @@ class HudiStorage(Storage):
         self.inner.look_at([name for name in names if slice_name(name) is None])
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
-        """Read at most `length` bytes of a file or a block from `offset`."""
         name = slice_name(rel)
         if name is None:
             return self.inner.read_range(rel, offset, length)
         return bytes(self._parquet(name)[offset : offset + length])
 
     def contents(self) -> list[str] | None:
-        """Return the names of files and folders directly below the root."""
         return self.inner.contents()
 
     def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
-        """Return the files of a folder and of all folders below it."""
         return self.inner.walk(prefix_dir, skip)
 
     def list_after(self, prefix_dir: str, name: str) -> list[Entry]:
-        """Return the files of a folder whose names are greater than `name`."""
         return self.inner.list_after(prefix_dir, name)
 
     def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
-        """Return the files of a folder; entries in `known` may be returned unchanged if the file exists."""
         return self.inner.list_again(prefix_dir, known)
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
-        """Return the files of a folder."""
         return self.inner.list(prefix_dir)
 
     def stat(self, rel: str) -> Stat | None:
-        """Return the stat of a file or a block; None if there is no such file or block."""
         name = slice_name(rel)
         return self.inner.stat(rel) if name is None else self._stat(name)
 
     def exists(self, rel: str) -> bool:
-        """Return whether there is a file, folder or block of that name."""
         return self.inner.exists(rel) if slice_name(rel) is None else self.stat(rel) is not None
 
     def open(self, rel: str, end: int = 0) -> pa.NativeFile:
-        """Open a file or a block for random access."""
         name = slice_name(rel)
         return self.inner.open(rel, end) if name is None else pa.BufferReader(self._parquet(name))
 
     def create(self, folder: str, stem: str) -> AbstractContextManager[Unfinished]:
-        """Return a context with a new file in a folder."""
         return self.inner.create(folder, stem)
 
     def put_if_absent(self, rel: str, data: bytes) -> None:
-        """Write a file that must not exist."""
         self.inner.put_if_absent(rel, data)
 
     def put(self, rel: str, data: bytes) -> None:
-        """Write or replace a file."""
         self.inner.put(rel, data)
 
     def delete(self, rel: str) -> None:
-        """Remove a file."""
         self.inner.delete(rel)
 
     def clock_ms(self) -> int:
-        """Return the time by the clock that sets modification times."""
         return self.inner.clock_ms()
 
     def make_root(self) -> None:
-        """Create the root, if the store has folders."""
         self.inner.make_root()
 
     def check_commits(self) -> None:
-        """Check that the store decides which of two writers was first."""
         self.inner.check_commits()

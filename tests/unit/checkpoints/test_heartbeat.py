@@ -20,7 +20,7 @@ import pytest
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints import claim
 from tailbit.checkpoints import claim as module
-from tailbit.checkpoints.claim import INTERVAL_S, Claim, application_lease
+from tailbit.checkpoints.claim import INTERVAL_S, Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import (
     LIMIT_S,
@@ -357,7 +357,7 @@ class Standing:
     def __init__(self, storage: Storage) -> None:
         self.said: list[str] = []
         self.stop, self.is_ready = threading.Event(), threading.Event()
-        self.lease = application_lease(storage, Liveness())
+        self.lease = Claim(storage, life=Liveness(), of_application=True)
         self.won: Future[bool] = ThreadPoolExecutor(1).submit(
             self.lease.acquire_when_free, self.stop, self.said.append, self.is_ready.set
         )
@@ -370,7 +370,7 @@ def other(storage: Storage, limit_s: float) -> None:
 
 
 def test_an_application_alone_has_the_lease_at_once(storage: Storage) -> None:
-    lease = application_lease(storage, Liveness())
+    lease = Claim(storage, life=Liveness(), of_application=True)
     said: list[str] = []
     assert lease.acquire_when_free(threading.Event(), said.append, lambda: said.append("stands by"))
     assert said == []
@@ -378,7 +378,7 @@ def test_an_application_alone_has_the_lease_at_once(storage: Storage) -> None:
 
 
 def test_a_lease_that_is_given_up_is_taken_over_at_once(storage: Storage) -> None:
-    first = application_lease(storage, Liveness())
+    first = Claim(storage, life=Liveness(), of_application=True)
     first.acquire()
     second = Standing(storage)
     first.release()
@@ -422,7 +422,7 @@ def test_a_lease_that_cannot_be_seen_is_not_taken_over(
 def test_one_at_work_that_gives_no_sign_learns_that_another_took_over(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lease = application_lease(storage, Liveness())
+    lease = Claim(storage, life=Liveness(), of_application=True)
     monkeypatch.setattr(lease, "_interval_s", 0.01)
     lease.acquire()
     other(storage, HANG_S)
@@ -434,10 +434,10 @@ def test_one_at_work_that_gives_no_sign_learns_that_another_took_over(
 def test_one_that_stands_by_gives_no_sign_of_life_while_what_it_needs_does_not_answer(
     storage: Storage,
 ) -> None:
-    leader = application_lease(storage, Liveness())
+    leader = Claim(storage, life=Liveness(), of_application=True)
     leader.acquire()
     life, stop, asked, answers = Liveness(), threading.Event(), threading.Event(), threading.Event()
-    standing = application_lease(storage, life)
+    standing = Claim(storage, life=life, of_application=True)
 
     def could_take_over() -> None:
         asked.set()
@@ -456,7 +456,7 @@ def test_one_that_stands_by_gives_no_sign_of_life_while_what_it_needs_does_not_a
 
 
 def test_standing_by_ends_when_the_command_is_to_stop(storage: Storage) -> None:
-    first = application_lease(storage, Liveness())
+    first = Claim(storage, life=Liveness(), of_application=True)
     first.acquire()
     second = Standing(storage)
     second.stop.set()
@@ -468,7 +468,7 @@ def test_of_two_that_both_took_a_lease_one_keeps_it(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lives = [Liveness(), Liveness()]
-    first, second = (application_lease(storage, life) for life in lives)
+    first, second = (Claim(storage, life=life, of_application=True) for life in lives)
     for lease in (first, second):
         lease._interval_s = 0.01
     first.acquire()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailbit.checkpoints.claim import RENEW_LOCAL_S, Claim, application_lease, index_mark
+from tailbit.checkpoints.claim import RENEW_LOCAL_S, Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Situation, Verdict, decide, decide_batch
@@ -272,7 +272,7 @@ def index(tmp_path: Path) -> Storage:
 def lease(tmp_path: Path) -> Iterator[Claim]:
     """The lease of an application that is at work."""
     (tmp_path / "lease").mkdir()
-    held = application_lease(LocalStorage(str(tmp_path / "lease")), Liveness("batch 7"))
+    held = Claim(LocalStorage(str(tmp_path / "lease")), life=Liveness("batch 7"), of_application=True)
     held.acquire()
     yield held
     held.release()
@@ -293,7 +293,7 @@ def elsewhere(index: Storage, lease: Claim) -> None:
 def test_an_index_that_an_application_keeps_is_refused_to_others_and_told_alive_by_the_lease(
     index: Storage, lease: Claim
 ) -> None:
-    mark = index_mark(index, lease)
+    mark = Claim(index, lease=lease)
     mark.acquire()
     age(index.root, 100.0)
     with pytest.raises(IndexerRunningError):
@@ -307,7 +307,7 @@ def test_an_index_that_an_application_keeps_is_refused_to_others_and_told_alive_
 
 def test_an_idle_mark_is_not_rewritten_until_it_is_due(index: Storage, lease: Claim) -> None:
     now = [0.0]
-    mark = index_mark(index, lease, clock=lambda: now[0])
+    mark = Claim(index, lease=lease, clock=lambda: now[0])
     mark.acquire()
     age(index.root, 100.0)
     seen = index.stat(NAME)
@@ -360,7 +360,7 @@ def test_an_application_that_lost_an_index_to_another_indexer_steps_back(
     index: Storage, lease: Claim
 ) -> None:
     now = [0.0]
-    mark = index_mark(index, lease, clock=lambda: now[0])
+    mark = Claim(index, lease=lease, clock=lambda: now[0])
     mark.acquire()
     index.put(NAME, orjson.dumps(asdict(Beat("other", "another-host"))))
     mark.renew()
@@ -372,15 +372,15 @@ def test_an_application_that_lost_an_index_to_another_indexer_steps_back(
 
 
 def test_a_mark_that_the_same_run_left_is_its_own(index: Storage, lease: Claim) -> None:
-    index_mark(index, lease).acquire()
-    again = index_mark(index, lease)
+    Claim(index, lease=lease).acquire()
+    again = Claim(index, lease=lease)
     again.acquire()
     again.release()
     assert read_heartbeat(index) is None
 
 
 def test_a_mark_that_is_released_leaves_a_later_one_of_the_same_run(index: Storage, lease: Claim) -> None:
-    first, second = index_mark(index, lease), index_mark(index, lease)
+    first, second = Claim(index, lease=lease), Claim(index, lease=lease)
     first.acquire()
     second.acquire()
     first.release()
@@ -393,7 +393,7 @@ def test_a_lease_of_the_same_path_on_another_disk_says_nothing_of_a_mark(
     index: Storage, tmp_path: Path
 ) -> None:
     (tmp_path / "here").mkdir()
-    here = application_lease(LocalStorage(str(tmp_path / "here")), Liveness())
+    here = Claim(LocalStorage(str(tmp_path / "here")), life=Liveness(), of_application=True)
     here.acquire()
     there = replace(here.beat, machine="another machine", host="another-host", run="other", place="of there")
     index.put(NAME, orjson.dumps(asdict(replace(there, lease=here.place, limit=180.0))))
@@ -403,7 +403,7 @@ def test_a_lease_of_the_same_path_on_another_disk_says_nothing_of_a_mark(
         NAME, orjson.dumps(asdict(replace(there, lease=here.place, limit=180.0, place=here.beat.place)))
     )
     assert running_indexer(index) is None
-    again = application_lease(LocalStorage(str(tmp_path / "here")), Liveness())
+    again = Claim(LocalStorage(str(tmp_path / "here")), life=Liveness(), of_application=True)
     here.release()
     again.acquire()
     assert again.beat.place == here.beat.place != ""
@@ -418,7 +418,7 @@ def test_a_lease_that_cannot_be_asked_from_here_leaves_the_mark_to_speak(index: 
 
 
 def test_a_lease_that_was_lost_is_lost_for_every_index(index: Storage, lease: Claim) -> None:
-    mark = index_mark(index, lease)
+    mark = Claim(index, lease=lease)
     mark.acquire()
     lease.lost = IndexerRunningError(owner="x", path="y", age=0.0, limit=15.0)
     with pytest.raises(IndexerRunningError):

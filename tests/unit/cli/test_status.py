@@ -127,15 +127,15 @@ def test_status_lists_indexes_that_are_no_columns_by_name(tables: tuple[str, str
 
 def beats(index: str, place: str) -> None:
     """Leave the mark of an application that was killed on an index."""
-    from tailbit.checkpoints.claim import application_lease, index_mark
+    from tailbit.checkpoints.claim import Claim
     from tailbit.checkpoints.liveness import Liveness
     from tailbit.tables.storage import open_storage
 
     storage = open_storage(place)
     storage.make_root()
-    lease = application_lease(storage, Liveness())
+    lease = Claim(storage, life=Liveness(), of_application=True)
     lease.acquire()
-    index_mark(open_storage(index), lease).acquire()
+    Claim(open_storage(index), lease=lease).acquire()
     lease.release()
 
 
@@ -151,7 +151,7 @@ def test_a_table_that_an_application_kept_is_never_told_to_be_run_by_itself(
 def test_a_table_that_an_application_at_work_has_not_opened_yet_is_its_application_s(
     tables: tuple[str, str], tmp_path: Path
 ) -> None:
-    from tailbit.checkpoints.claim import application_lease
+    from tailbit.checkpoints.claim import Claim
     from tailbit.checkpoints.liveness import Liveness
     from tailbit.tables.storage import open_storage
 
@@ -163,7 +163,7 @@ def test_a_table_that_an_application_at_work_has_not_opened_yet_is_its_applicati
     storage = open_storage(str(tmp_path / "lease"))
     storage.make_root()
     assert "the application makes it: tailbit run --config" in run("status", "--config", str(file))[1]
-    lease = application_lease(storage, Liveness())
+    lease = Claim(storage, life=Liveness(), of_application=True)
     lease.acquire()
     try:
         _, made, unmade = (line.split("\t") for line in run("status", "--config", str(file))[1].splitlines())
