@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import tailbit.spark
 from tailbit.streaming import start
 
 
@@ -21,3 +22,10 @@ def started(spark: Any) -> Any:
     yield begin
     for query in queries:
         query.stop()
+
+
+@pytest.fixture(scope="module")
+def registered(spark: Any) -> Any:
+    """The session, which reads format `tailbit`."""
+    tailbit.spark.register(spark)
+    return spark

@@ -301,10 +301,3 @@ def test_a_change_that_ends_anywhere_is_made_once_by_its_replay(
     kept = [k for k in range(12) if k != 3]
     found = sorted(row.k for row in spark.read.format("delta").load(numbers).select("k").collect())
     assert found == (kept if step == "commitDelete" else sorted([*kept, 3, 99]))
-
-
-def test_a_source_whose_columns_do_not_fit_changes_nothing(spark: Any, numbers: str) -> None:
-    before = rows_of(spark, numbers)
-    with pytest.raises(REFUSALS, match="CAST_INVALID_INPUT"):
-        tailbit.spark.upsert(numbers, [{"k": 1, "d": "word", "x": 0.0, "v": ""}], "k", spark=spark)
-    assert rows_of(spark, numbers) == before

@@ -208,12 +208,6 @@ def test_a_view_counts_and_bounds_its_own_rows_alone(spark: Any, tmp_path: Path)
     assert tuple(row) == (10, 10, 19)
 
 
-@pytest.fixture(scope="module")
-def registered(spark: Any) -> Any:
-    tailbit.spark.register(spark)
-    return spark
-
-
 def load(spark: Any, path: str, **options: Any) -> Any:
     return spark.read.format("tailbit").options(**options).load(path)
 

@@ -22,12 +22,6 @@ from support.tables import index_of
 ROWS = pa.table({"c": ["a", "b"] * 20, "k": range(40)})
 
 
-@pytest.fixture(scope="module")
-def registered(spark: Any) -> Any:
-    tailbit.spark.register(spark)
-    return spark
-
-
 def load(spark: Any, path: str, **options: Any) -> Any:
     return spark.read.format("tailbit").options(**options).load(path)
 

@@ -23,7 +23,6 @@ from tailbit.checkpoints.recovery import LogState, Situation, Verdict, decide
 from tailbit.errors import (
     ColumnTypeError,
     DeletionVectorError,
-    NotATableError,
     SettingsError,
     UnknownColumnError,
     UsageError,
@@ -479,11 +478,6 @@ def test_a_column_that_cannot_be_indexed_is_refused_before_anything_is_made(
     with pytest.raises(ColumnTypeError):
         Drive(path, index, ["m"])
     assert not Path(index).exists()
-
-
-def test_a_folder_without_a_table_is_refused(tmp_path: Path, index: str) -> None:
-    with pytest.raises(NotATableError):
-        Drive(tmp_path, index, ["v"])
 
 
 def test_an_empty_table_is_covered_too(tmp_path: Path, index: str) -> None:

@@ -51,17 +51,6 @@ def drive(table: str, tmp_path: Path) -> Drive:
     return found
 
 
-def test_a_frozen_planner_reads_nothing_that_came_later(drive: Drive, table: str) -> None:
-    append(table)
-    found = Planner(open_table(table), MetadataTable.open(drive.index.path), StreamSettings())
-    found.freeze()
-    append(table)
-    end = found.next(drive.position)
-    assert end.stands_at == 2
-    drive.indexer.apply(drive.position, end, drive.origin)
-    assert found.next(end) == end
-
-
 @pytest.mark.parametrize("polls", [1, CHECK_EVERY])
 def test_a_planner_in_an_object_store_finds_what_another_user_of_its_objects_has_seen_before(
     polls: int, drive: Drive, table: str, monkeypatch: pytest.MonkeyPatch

@@ -238,15 +238,6 @@ def test_stray_files_in_the_log_are_ignored(builder: DeltaBuilder) -> None:
     assert table.snapshot().files.paths.to_pylist() == ["x.parquet"]
 
 
-@pytest.mark.supports("Histories", "one commit with 10,000 actions", "exact")
-def test_a_commit_of_ten_thousand_actions_is_read(builder: DeltaBuilder) -> None:
-    one = builder.data_file(ROWS, "x.parquet")["add"]
-    builder.commit([{"add": {**one, "path": f"{i:05d}.parquet"}} for i in range(10_000)])
-    table = open_table(builder.path)
-    assert len(table.changes(1, 1).slices) == 10_000
-    assert len(table.snapshot().files) == 10_000
-
-
 def test_explicit_nulls_mean_absent(builder: DeltaBuilder) -> None:
     add = builder.data_file(ROWS, "x.parquet", stats=False)["add"]
     add |= {"deletionVector": None, "tags": None, "stats": None, "partitionValues": None}

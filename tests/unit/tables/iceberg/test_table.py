@@ -445,16 +445,6 @@ def test_a_lost_data_file_is_told_in_the_words_of_iceberg(berg: Berg) -> None:
     assert "rollback_to_snapshot" in refused.value.hint
 
 
-@pytest.mark.parametrize("make", [make for make, _ in (*REFUSED.values(), *DAMAGED.values())])
-def test_every_refusal_has_a_remedy_and_survives_a_process(berg: Berg, make: Callable[[Berg], None]) -> None:
-    import pickle
-
-    make(berg)
-    with pytest.raises(TailbitError) as refused:
-        keys(berg.path)
-    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
-
-
 def test_a_file_outside_of_the_table_is_read_only_where_that_is_allowed(berg: Berg, tmp_path: Path) -> None:
     shutil.move(Path(berg.path, berg.files[0].path), tmp_path / "elsewhere.parquet")
     outside = {"file_path": str(tmp_path / "elsewhere.parquet")}

@@ -154,11 +154,6 @@ def test_a_statement_as_people_write_it_becomes_its_value(text: str, value: Stat
     assert parse_statement(text) == value
 
 
-@pytest.mark.parametrize(("text", "value"), OF_HUDI + OF_HIVE + OUR_OWN)
-def test_the_sql_of_a_value_reads_back_as_the_value(text: str, value: Statement) -> None:
-    assert parse_statement(str(value)) == value
-
-
 @pytest.mark.parametrize(
     ("options", "term"),
     [
