@@ -484,6 +484,29 @@ def _with_struct(berg: Berg, inner: Json) -> None:
     berg.builder.commit()
 
 
+@pytest.mark.parametrize(
+    ("text", "microsecond"),
+    [
+        ("2021-02-03T04:05:06", 0),
+        ("2021-02-03T04:05:06.5", 500_000),
+        ("2021-02-03T04:05:06.000007", 7),
+        ("2021-02-03T04:05:06.12", 120_000),
+    ],
+)
+def test_a_default_time_is_read_whatever_digits_its_fraction_has(
+    berg: Berg, text: str, microsecond: int
+) -> None:
+    """Python 3.10 refuses a fraction of other than three or six digits, which Iceberg writes."""
+    for type_, zone in (("timestamp", ""), ("timestamptz", "+00:00")):
+        odd = {"id": 3, "name": "odd", "required": False, "type": type_, "initial-default": text + zone}
+        berg.builder.schemas.append({"type": "struct", "schema-id": 1, "fields": [*FIELDS, odd]})
+        berg.builder.schema = len(berg.builder.schemas) - 1
+        berg.builder.schemas[-1]["schema-id"] = berg.builder.schema
+        berg.builder.commit()
+        (read,) = set(tailbit.open(berg.path).where().read()["odd"].to_pylist())
+        assert (read.replace(tzinfo=None).isoformat()[:19], read.microsecond) == (text[:19], microsecond)
+
+
 def test_a_default_within_a_struct_is_null_where_the_struct_is_null(berg: Berg) -> None:
     _with_struct(berg, {"id": 7, "name": "b", "required": False, "type": "string", "initial-default": "x"})
     opened = tailbit.open(berg.path)
