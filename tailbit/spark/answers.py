@@ -40,7 +40,7 @@ from tailbit.tables.storage import decoded
 if TYPE_CHECKING:
     from tailbit.answer import Answer
 
-MOST_ROW_BYTES = 1 << 20
+MOST_ROW_BYTES = 16 << 20
 """Most bytes of the rows of an answer: the driver holds them in the plan."""
 
 _NO_INDEX = {

@@ -159,7 +159,7 @@ LISTING_SECONDS = 0.06
 SCANNED_FILE_SECONDS, SCANNED_ROW_SECONDS, SCANNED_BYTE_SECONDS = 5e-3, 2e-7, 1.8e-9
 """A file that Spark scans, each of its rows, and a decompressed byte of the columns."""
 
-FILE_SECONDS, PAGE_BYTE_SECONDS, GROUP_BYTE_SECONDS, ROW_SECONDS = 2e-3, 3e-9, 1.1e-9, 1e-5
+FILE_SECONDS, PAGE_BYTE_SECONDS, GROUP_BYTE_SECONDS, ROW_SECONDS = 2e-3, 3e-9, 1.1e-9, 2e-6
 """A file of which this process reads rows, a byte of their pages or, where they lie in most pages, of their
 row groups, and a row that is sent to the driver."""
 

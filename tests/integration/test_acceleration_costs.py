@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -55,6 +57,35 @@ def test_the_share_of_sparks_time_overrides_the_estimate(accelerated: Accelerati
     assert (declined.served, declined.reason, declined.no_rows) == (None, "no-gain", "no-gain")
     assert "16 rows in 16 files" in (declined.detail or "")
     assert served(accelerated, path, "k < 50", mostShare="1000").served == "rows"
+
+
+def test_many_rows_are_sent_by_tasks_that_are_small_enough_for_spark(
+    accelerated: Acceleration, path: str
+) -> None:
+    spark, statement = accelerated._spark, f"SELECT * FROM delta.`{path}` WHERE k < 1500"
+    with session_settings(spark, {"spark.tailbit.mostShare": "1000"}):
+        assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
+        (scan,) = accelerated.last()
+        assert (scan.served, scan.rows) == ("rows", 1500 * FILES)
+        assert spark.sql(statement).rdd.getNumPartitions() > spark.sparkContext.defaultParallelism
+
+
+def test_a_join_may_ask_for_the_rows_of_thousands_of_keys(
+    accelerated: Acceleration, path: str, tmp_path: Path
+) -> None:
+    spark, dimension = accelerated._spark, str(tmp_path / "dimension")
+    keys = np.arange(ROWS)
+    write_deltalake(dimension, pa.table({"k": keys, "town": keys % 13}))
+    index_of(dimension, ["k", "town"])
+    statement = (
+        f"SELECT sum(t.id), max(t.name), count(*) FROM delta.`{path}` t"
+        f" JOIN delta.`{dimension}` d ON t.k = d.k WHERE d.town = 5"
+    )
+    with session_settings(spark, {"spark.tailbit.mostShare": "1000"}):
+        assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
+    (scan,) = (scan for scan in accelerated.last() if scan.table == path)
+    assert (scan.served, scan.rows) == ("rows", len(keys[keys % 13 == 5]) * FILES)
+    assert f"`k` IN ({len(keys[keys % 13 == 5])} keys of joins)" in scan.asked
 
 
 def test_files_are_left_out_also_where_most_of_them_stay(accelerated: Acceleration, path: str) -> None:

@@ -5,7 +5,10 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.LeafExecNode;
 import org.apache.spark.sql.execution.LocalTableScanExec;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.metric.SQLMetrics;
 import scala.Function1;
 import scala.Option;
 import scala.collection.immutable.IndexedSeq;
@@ -24,6 +27,13 @@ abstract class DriverLeafExec extends SparkPlan implements LeafExecNode {
   /** Stands, where the operators above are sent to executors, for what gives the same columns. */
   protected final Object writeReplace() {
     return new LocalTableScanExec(output, IndexedAnswer.seq(List.of()), Option.empty());
+  }
+
+  /** Counts rows that no task has given, as operators do. */
+  final void count(SQLMetric metric, int number) {
+    metric.add(number);
+    String query = sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    SQLMetrics.postDriverMetricUpdates(sparkContext(), query, IndexedAnswer.seq(List.of(metric)));
   }
 
   @Override

@@ -14,14 +14,10 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FilterExec;
-import org.apache.spark.sql.execution.LocalTableScanExec;
 import org.apache.spark.sql.execution.ProjectExec;
-import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.metric.SQLMetric;
-import org.apache.spark.sql.execution.metric.SQLMetrics;
-import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
@@ -54,13 +50,8 @@ public final class IndexedAnswerExec extends DriverLeafExec {
     answer = IndexedAnswer.of(relation);
     shown = operation._1();
     condition = CollectionConverters.asJava(operation._2()).stream().reduce(And::new).orElse(null);
-    SparkPlan all = local(answer.rows);
+    SparkPlan all = new AnswerRowsExec(relation, answer);
     filtered = condition == null ? all : new FilterExec(condition, all);
-  }
-
-  @SuppressWarnings({"unchecked", "rawtypes"})
-  private LocalTableScanExec local(List<InternalRow> rows) {
-    return new LocalTableScanExec((Seq) relation.output(), IndexedAnswer.seq(rows), Option.empty());
   }
 
   @Override
@@ -105,21 +96,13 @@ public final class IndexedAnswerExec extends DriverLeafExec {
         rows.add(packed.apply(projected.apply(row)).copy());
       }
     }
-    count(rows.size());
+    count(longMetric("numOutputRows"), rows.size());
     return rows.toArray(new InternalRow[0]);
   }
 
   @SuppressWarnings({"unchecked", "rawtypes"})
   private static Seq<Expression> expressions(Seq<?> items) {
     return (Seq) items;
-  }
-
-  /** Counts rows that no task has given, as operators do. */
-  private void count(int number) {
-    SQLMetric metric = longMetric("numOutputRows");
-    metric.add(number);
-    String query = sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
-    SQLMetrics.postDriverMetricUpdates(sparkContext(), query, IndexedAnswer.seq(List.of(metric)));
   }
 
   @Override

@@ -1,7 +1,6 @@
 package io.tailbit.spark;
 
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -49,7 +48,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * side of an anti join. NULL is equal to nothing. The join stays.
  */
 final class JoinKeys {
-  private static final int MOST_KEYS = 1000;
+  private static final int MOST_KEYS = 10_000;
 
   /** Types whose values are equal where Java says so: not 0.0 and -0.0, letters of a collation, or bytes. */
   private static final Predicate<DataType> IS_EQUAL_AS_VALUE =
@@ -63,10 +62,18 @@ final class JoinKeys {
   private JoinKeys() {}
 
   /**
-   * A condition on a relation that a join implies. `shrinks`: whether rows that it rules out would go through more than
-   * their scan, for which a filter pays: they are aggregated, joined otherwise, or on the side that the join gathers.
+   * What a join says of a relation: an expression of its columns is one of some keys, none of them NULL. `shrinks`:
+   * whether rows that it rules out would go through more than their scan, for which a filter pays: they are
+   * aggregated, joined otherwise, on the side that the join gathers, or joined with what Spark takes for large.
    */
-  record Implied(In condition, boolean shrinks) {}
+  record Implied(Expression own, Set<Object> keys, DataType type, boolean shrinks) {
+    /** Returns the condition, which is NULL where there is no key. */
+    In condition() {
+      List<Expression> list = new ArrayList<>();
+      keys.forEach(key -> list.add(new Literal(key, type)));
+      return new In(own, IndexedAnswer.seq(list.isEmpty() ? List.of(new Literal(null, type)) : list));
+    }
+  }
 
   /** Returns conditions that the wanted rows of a relation satisfy, of a plan of which it is the last of a path. */
   static List<Implied> of(List<LogicalPlan> path) {
@@ -77,12 +84,16 @@ final class JoinKeys {
         List<LogicalPlan> below = path.subList(place + 1, path.size());
         boolean isLeft = join.left() == below.get(0);
         if (mayLeaveOut(join.joinType(), isLeft)) {
+          LogicalPlan other = isLeft ? join.right() : join.left();
           boolean streams = join.joinType() == Inner$.MODULE$ || isLeft && join.joinType() == LeftSemi$.MODULE$;
-          boolean shrinks = !streams || below.stream().anyMatch(node -> node instanceof Join || node instanceof Aggregate);
+          boolean shrinks =
+              !streams
+                  || other.exists(Join.class::isInstance)
+                  || below.stream().anyMatch(node -> node instanceof Join || node instanceof Aggregate);
           for (Expression equal : conjuncts(join.condition().get())) {
-            In condition = implied(equal, below, isLeft ? join.right() : join.left(), relation);
-            if (condition != null) {
-              conditions.add(new Implied(condition, shrinks));
+            Implied implied = implied(equal, below, other, relation, shrinks);
+            if (implied != null) {
+              conditions.add(implied);
             }
           }
         }
@@ -114,9 +125,9 @@ final class JoinKeys {
     return List.of(condition);
   }
 
-  /** Returns the condition on a relation that an equality of a join implies, or null. */
-  private static In implied(
-      Expression condition, List<LogicalPlan> below, LogicalPlan other, LogicalRelation relation) {
+  /** Returns what an equality of a join says of a relation, or null. */
+  private static Implied implied(
+      Expression condition, List<LogicalPlan> below, LogicalPlan other, LogicalRelation relation, boolean shrinks) {
     if (!(condition instanceof EqualTo equal)) {
       return null;
     }
@@ -128,29 +139,16 @@ final class JoinKeys {
       return null;
     }
     Set<Object> values = values(key, other);
-    if (values == null || values.size() > MOST_KEYS) {
-      return null;
-    }
-    List<Expression> keys = new ArrayList<>();
-    values.forEach(value -> keys.add(new Literal(value, key.dataType())));
-    if (keys.isEmpty()) {
-      keys.add(new Literal(null, key.dataType()));
-    }
-    return new In(own, IndexedAnswer.seq(keys));
+    boolean isTold = values != null && values.size() <= MOST_KEYS;
+    return isTold ? new Implied(own, values, key.dataType(), shrinks) : null;
   }
 
   /** Returns filters of rows by the keys of joins, as far as these pay and equal keys are equal values. */
-  static List<KeySet> filters(List<Implied> conditions) {
-    List<KeySet> filters = new ArrayList<>();
-    for (Implied implied : conditions) {
-      Expression own = implied.condition().value();
-      if (implied.shrinks() && IS_EQUAL_AS_VALUE.test(own.dataType())) {
-        Set<Object> keys = new HashSet<>();
-        CollectionConverters.asJava(implied.condition().list()).forEach(key -> keys.add(((Literal) key).value()));
-        filters.add(new KeySet(own, keys));
-      }
-    }
-    return filters;
+  static List<KeySet> filters(List<Implied> implied) {
+    return implied.stream()
+        .filter(keys -> keys.shrinks() && IS_EQUAL_AS_VALUE.test(keys.own().dataType()))
+        .map(keys -> new KeySet(keys.own(), keys.keys()))
+        .toList();
   }
 
   /** Returns an expression of what the first node of a path shows as one of the last, or null. */

@@ -25,9 +25,17 @@ final class KeySet extends Expression implements Serializable {
   private final Expression child;
   private final Set<Object> keys;
 
+  /** Of the keys, which are many: expressions are hashed over and over. */
+  private final int hash;
+
   KeySet(Expression child, Set<Object> keys) {
+    this(child, keys, keys.hashCode());
+  }
+
+  private KeySet(Expression child, Set<Object> keys, int hash) {
     this.child = child;
     this.keys = keys;
+    this.hash = hash;
   }
 
   int size() {
@@ -76,7 +84,7 @@ final class KeySet extends Expression implements Serializable {
 
   @Override
   public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
-    return new KeySet(children.head(), keys);
+    return new KeySet(children.head(), keys, hash);
   }
 
   @Override
@@ -106,11 +114,11 @@ final class KeySet extends Expression implements Serializable {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof KeySet that && child.equals(that.child) && keys.equals(that.keys);
+    return other instanceof KeySet that && hash == that.hash && child.equals(that.child) && keys.equals(that.keys);
   }
 
   @Override
   public int hashCode() {
-    return 31 * child.hashCode() + keys.hashCode();
+    return 31 * child.hashCode() + hash;
   }
 }

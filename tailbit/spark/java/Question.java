@@ -23,6 +23,9 @@ final class Question {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int MOST_LETTERS = 500;
 
+  /** What the helper takes to read a key of a list, and the most of Spark's own time that it may read keys. */
+  private static final double MILLISECONDS_OF_KEY = 0.007, MOST_SHARE_OF_KEYS = 0.1;
+
   final Map<String, Object> note;
   private final String root;
   private final Scan scan;
@@ -58,10 +61,13 @@ final class Question {
       }
     }
     for (JoinKeys.Implied implied : scan.implied()) {
+      if (implied.keys().size() * MILLISECONDS_OF_KEY > MOST_SHARE_OF_KEYS * millisecondsOfSpark()) {
+        continue;
+      }
       try {
         String text = words.of(implied.condition());
         texts.add(text);
-        keys.put(text, words.of(implied.condition().value()) + KeySet.told(implied.condition().list().size()));
+        keys.put(text, words.of(implied.own()) + KeySet.told(implied.keys().size()));
         selects = true;
         asksForLess = true;
       } catch (Declined notInWords) {
@@ -290,7 +296,11 @@ final class Question {
 
   /** Returns the longest time in milliseconds that the query waits for an answer about the scan. */
   private long budget() {
-    return Settings.budget(Helper.millisecondsOfSpark(scan.numberOfFiles(), scan.bytes(), cores()));
+    return Settings.budget(millisecondsOfSpark());
+  }
+
+  private double millisecondsOfSpark() {
+    return Helper.millisecondsOfSpark(scan.numberOfFiles(), scan.bytes(), cores());
   }
 
   private static int cores() {

@@ -57,7 +57,7 @@ final class Settings {
 
   /** Returns the most rows that a plan holds in place of a scan. */
   static int mostRows() {
-    return (int) number("mostRows", 1000);
+    return (int) number("mostRows", 100_000);
   }
 
   /** Returns the most of the time of Spark's own scan that rows may take, by estimate; above 1 costs do not matter. */

@@ -7,7 +7,7 @@ import java.util.List;
 import org.apache.arrow.memory.RootAllocator;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
@@ -31,6 +31,7 @@ final class Values {
   /** Returns the rows of a stream whose columns are of some types, at most a number of them. */
   static List<InternalRow> rows(byte[] data, List<DataType> types, int most) throws Declined {
     List<InternalRow> rows = new ArrayList<>();
+    UnsafeRowWriter writer = new UnsafeRowWriter(types.size());
     try (var allocator = new RootAllocator();
         var reader = new ArrowStreamReader(new ByteArrayInputStream(data), allocator)) {
       while (reader.loadNextBatch()) {
@@ -40,11 +41,12 @@ final class Values {
         }
         List<ArrowColumnVector> columns = vectors.stream().map(ArrowColumnVector::new).toList();
         for (int row = 0; row < reader.getVectorSchemaRoot().getRowCount(); row++) {
-          Object[] values = new Object[types.size()];
-          for (int place = 0; place < values.length; place++) {
-            values[place] = value(columns.get(place), row, types.get(place));
+          writer.reset();
+          writer.zeroOutNullBytes();
+          for (int place = 0; place < columns.size(); place++) {
+            write(writer, place, columns.get(place), row, types.get(place));
           }
-          rows.add(new GenericInternalRow(values));
+          rows.add(writer.getRow().copy());
         }
       }
     } catch (IOException | RuntimeException wrong) {
@@ -56,52 +58,43 @@ final class Values {
     return rows;
   }
 
-  /** Returns a value as Spark holds it; the column's type must be Spark's own, down to the digits of decimals. */
-  private static Object value(ArrowColumnVector column, int row, DataType type) throws Declined {
+  /** Writes a value as Spark holds it; the column's type must be Spark's own, down to the digits of decimals. */
+  private static void write(UnsafeRowWriter writer, int place, ArrowColumnVector column, int row, DataType type)
+      throws Declined {
     boolean isTime = type instanceof TimestampType || type instanceof TimestampNTZType;
     if (isTime ? !column.dataType().getClass().equals(type.getClass()) : !column.dataType().equals(type)) {
       throw new Declined("malformed", column.dataType() + " in place of " + type);
     }
     if (column.isNullAt(row)) {
-      return null;
+      writer.setNullAt(place);
+    } else if (type instanceof BooleanType) {
+      writer.write(place, column.getBoolean(row));
+    } else if (type instanceof ByteType) {
+      writer.write(place, column.getByte(row));
+    } else if (type instanceof ShortType) {
+      writer.write(place, column.getShort(row));
+    } else if (type instanceof IntegerType) {
+      writer.write(place, column.getInt(row));
+    } else if (type instanceof DateType) {
+      writer.write(place, (int) checked(column.getInt(row), Calendar.FIRST_DAY, "a day"));
+    } else if (type instanceof LongType) {
+      writer.write(place, column.getLong(row));
+    } else if (isTime) {
+      writer.write(place, checked(column.getLong(row), Calendar.FIRST_MICROSECOND, "a time"));
+    } else if (type instanceof FloatType) {
+      writer.write(place, column.getFloat(row));
+    } else if (type instanceof DoubleType) {
+      writer.write(place, column.getDouble(row));
+    } else if (type instanceof BinaryType) {
+      writer.write(place, column.getBinary(row));
+    } else if (type instanceof DecimalType decimal) {
+      int digits = decimal.precision();
+      writer.write(place, column.getDecimal(row, digits, decimal.scale()), digits, decimal.scale());
+    } else if (DataTypes.StringType.equals(type)) {
+      writer.write(place, column.getUTF8String(row));
+    } else {
+      throw new Declined("not-in-words", "type " + type.simpleString());
     }
-    if (type instanceof BooleanType) {
-      return column.getBoolean(row);
-    }
-    if (type instanceof ByteType) {
-      return column.getByte(row);
-    }
-    if (type instanceof ShortType) {
-      return column.getShort(row);
-    }
-    if (type instanceof IntegerType) {
-      return column.getInt(row);
-    }
-    if (type instanceof DateType) {
-      return (int) checked(column.getInt(row), Calendar.FIRST_DAY, "a day");
-    }
-    if (type instanceof LongType) {
-      return column.getLong(row);
-    }
-    if (isTime) {
-      return checked(column.getLong(row), Calendar.FIRST_MICROSECOND, "a time");
-    }
-    if (type instanceof FloatType) {
-      return column.getFloat(row);
-    }
-    if (type instanceof DoubleType) {
-      return column.getDouble(row);
-    }
-    if (type instanceof BinaryType) {
-      return column.getBinary(row);
-    }
-    if (type instanceof DecimalType decimal) {
-      return column.getDecimal(row, decimal.precision(), decimal.scale());
-    }
-    if (DataTypes.StringType.equals(type)) {
-      return column.getUTF8String(row).copy();
-    }
-    throw new Declined("not-in-words", "type " + type.simpleString());
   }
 
   private static long checked(long value, long first, String kind) throws Declined {

@@ -38,7 +38,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * alone, and none of them beyond a newer one.
  */
 final class Words {
-  private static final int MOST_ITEMS = 1000;
+  private static final int MOST_ITEMS = 10_000;
   private static final int MOST_LETTERS = 100;
   private static final LocalDate FIRST = LocalDate.of(1, 1, 1);
   private static final LocalDate LAST = LocalDate.of(9999, 12, 31);
