@@ -43,6 +43,46 @@ WORD_DIGITS = 18
 """Decimal digits that 64 bits always hold."""
 
 
+Bytes = npt.NDArray[np.uint8]
+MOST_BYTES = (1 << 31) - 1
+"""Most bytes of texts in one array, whose offsets have 32 bits."""
+
+
+def bytes_of(texts: pa.Array) -> tuple[Longs, Bytes]:
+    """Return the offsets (first begin, then each end) and the bytes of texts. Cost: the bytes are a view.
+
+    >>> places, data = bytes_of(pa.array(["ab", "", "c"]))
+    >>> places.tolist(), data.tobytes()
+    ([0, 2, 2, 3], b'abc')
+    """
+    _, offsets, data = texts.buffers()
+    if not len(texts) or offsets is None:
+        return np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset).astype(np.int64)
+    content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return ends - ends[0], content[ends[0] : ends[-1]]
+
+
+_BINARY = pa.binary()
+
+
+def texts_of(
+    offsets: npt.NDArray[np.integer],
+    data: npt.NDArray[Any],
+    null: Mask | None = None,
+    type_: pa.DataType = _BINARY,
+) -> pa.Array:
+    """Return texts from offsets and bytes, NULL where `null`."""
+    if data.nbytes > MOST_BYTES:
+        raise OverflowError(f"{data.nbytes} bytes of texts in one array")
+    valid = None
+    if null is not None and null.any():
+        valid = pa.py_buffer(np.packbits(~null, bitorder="little"))
+    ends = pa.py_buffer(offsets.astype(np.int32, copy=False))
+    buffers = [valid, ends, pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
+
+
 def ordered_ints(values: pa.Array, key_type: str) -> Longs:
     """Map each value to an int64 such that integers compare as Spark compares the values; NULL becomes 0.
 
@@ -189,15 +229,10 @@ def mark_elements(keys: pa.BinaryArray) -> pa.BinaryArray:
 
 def element_keys(keys: pa.BinaryArray) -> pa.BinaryArray:
     """Convert keys of elements, which all begin with ELEMENT, to the keys of their values."""
-    if not len(keys):
-        return keys
-    ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
-    data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
+    ends, data = bytes_of(keys)
     is_of_key = np.ones(len(data), dtype=np.bool_)
-    is_of_key[ends[:-1] - ends[0]] = False
-    shorter = (ends - ends[0] - np.arange(len(ends))).astype(np.int32)
-    buffers = [None, pa.py_buffer(shorter), pa.py_buffer(data[is_of_key])]
-    return pa.Array.from_buffers(pa.binary(), len(keys), buffers)
+    is_of_key[ends[:-1]] = False
+    return texts_of(ends - np.arange(len(ends)), data[is_of_key])
 
 
 def scale_of(key_type: str) -> int | None:
@@ -243,8 +278,7 @@ def integer_keys(numbers: Longs) -> pa.BinaryArray:
     words ^= np.uint64(SIGN)
     if sys.byteorder == "little":
         words.byteswap(inplace=True)
-    ends = np.arange(0, 8 * len(words) + 1, 8, dtype=np.int32)
-    return pa.Array.from_buffers(pa.binary(), len(words), [None, pa.py_buffer(ends), pa.py_buffer(words)])
+    return texts_of(np.arange(0, 8 * len(words) + 1, 8, dtype=np.int32), words)
 
 
 def ordered_of(keys: pa.BinaryArray) -> pa.Int64Array:
@@ -395,16 +429,12 @@ def _nulls(values: pa.Array) -> Mask:
 
 def _fixed(values: pa.Array, data: npt.NDArray[Any], width: int) -> pa.BinaryArray:
     """Return a binary array of fixed-width keys with the validity of `values`."""
-    valid = None
-    if values.null_count:
-        valid = pa.py_buffer(np.packbits(~_nulls(values), bitorder="little").tobytes())
-    ends = pa.py_buffer(np.arange(0, (len(values) + 1) * width, width, dtype=np.int32))
-    body = pa.py_buffer(np.ascontiguousarray(data))
-    return pa.Array.from_buffers(pa.binary(), len(values), [valid, ends, body], values.null_count)
+    ends = np.arange(0, (len(values) + 1) * width, width, dtype=np.int32)
+    return texts_of(ends, data, _nulls(values) if values.null_count else None)
 
 
 def _decimal_keys(values: pa.Array, scale: int) -> npt.NDArray[Any]:
-    words = _decimal_pairs(values, scale)
+    words = decimal_words(values, scale)
     return np.column_stack([words[:, 1] ^ np.uint64(SIGN), words[:, 0]]).astype(">u8")
 
 
@@ -413,15 +443,15 @@ def decimal_longs(values: pa.Array, scale: int) -> tuple[Longs, Mask | None]:
 
     The integer of a NULL, or of a decimal that 64 bits do not hold, is arbitrary.
     """
-    words = _decimal_pairs(values, scale).view(np.int64)
+    words = decimal_words(values, scale).view(np.int64)
     low = np.ascontiguousarray(words[:, 0])
     fit: Mask = words[:, 1] == low >> 63
     return low, None if fit.all() else fit
 
 
-def _decimal_pairs(values: pa.Array, scale: int) -> npt.NDArray[np.uint64]:
-    """Return the low and high 64 bits of the unscaled integers of decimals: uint64, rows by 2."""
-    if not pa.types.is_decimal128(values.type) or values.type.scale != scale:
+def decimal_words(values: pa.Array, scale: int | None = None) -> npt.NDArray[np.uint64]:
+    """Return the low and high 64 bits of the unscaled integers of decimals, of a scale: uint64, rows by 2."""
+    if scale is not None and not (pa.types.is_decimal128(values.type) and values.type.scale == scale):
         values = pc.cast(values, pa.decimal128(38, scale))
     if not len(values):
         return np.zeros((0, 2), dtype="<u8")
@@ -443,12 +473,7 @@ def _integers(keys: pa.BinaryArray) -> Longs:
 def _words(keys: pa.BinaryArray, width: int) -> npt.NDArray[np.uint64]:
     """Return keys of whole words as native 64-bit words; the words of a null key are 0."""
     dense = filled(keys, bytes(width))
-    dense = pa.concat_arrays([dense]) if dense.offset else dense
-    body = dense.buffers()[2]
-    if body is None or not len(dense):
-        return np.zeros(0, dtype=np.uint64)
-    ends = np.frombuffer(dense.buffers()[1], dtype=np.int32)[dense.offset : dense.offset + len(dense) + 1]
-    data = np.frombuffer(body, dtype=np.uint8)[ends[0] : ends[-1]]
+    data = bytes_of(dense)[1]
     if len(data) != width * len(dense):
         raise ValueError(f"keys are not {width} bytes long")
     return np.frombuffer(data.tobytes(), dtype=">u8").astype(np.uint64)

@@ -26,9 +26,11 @@ from tailbit.index.keys import (
     ELEMENT,
     MAX_KEY,
     NULL_ELEMENT,
+    bytes_of,
     is_textual,
     part_types,
     scale_of,
+    texts_of,
 )
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_scalar, filled, numpy_of
@@ -82,7 +84,7 @@ def unescaped(text: bytes) -> bytes:
 def split_parts(keys: pa.BinaryArray, key_type: str) -> list[pa.BinaryArray]:
     """Split keys of tuples: one array of keys per part, null for NULL. Cost: some passes over the bytes."""
     types, out = types_of(key_type), []
-    data, ends = _bytes_of(keys)
+    ends, data = bytes_of(keys)
     texts_end = _text_ends(data) if any(map(is_textual, types[:-1])) else ends[:0]
     begin = ends[:-1]
     for place, type_ in enumerate(types, 1):
@@ -139,15 +141,6 @@ def part_width(key_type: str) -> int:
     return 1 if key_type == "boolean" else 8 if scale_of(key_type) is None else 16
 
 
-def _bytes_of(keys: pa.BinaryArray) -> tuple[npt.NDArray[np.uint8], Longs]:
-    """Return the bytes of all keys, and where each key begins in them, with the end of the last."""
-    if not len(keys):
-        return np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
-    ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
-    data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
-    return data, ends.astype(np.int64) - int(ends[0])
-
-
 def _text_ends(data: npt.NDArray[np.uint8]) -> Longs:
     """Return the places of zero bytes that FF does not follow, and the end of the data.
 
@@ -166,7 +159,7 @@ def _slices(data: npt.NDArray[np.uint8], low: Longs, high: Longs, null: Mask) ->
     data_of_slices = data[np.cumsum(edges[:-1], dtype=np.int8).view(np.bool_)]
     ends = np.zeros(len(low) + 1, dtype=np.int32)
     np.cumsum(high - low, out=ends[1:])
-    return _keys(ends, data_of_slices, null)
+    return texts_of(ends, data_of_slices, null)
 
 
 def _fixed_slices(data: npt.NDArray[np.uint8], low: Longs, width: int, null: Mask) -> pa.BinaryArray:
@@ -175,11 +168,4 @@ def _fixed_slices(data: npt.NDArray[np.uint8], low: Longs, width: int, null: Mas
         return pa.nulls(len(low), pa.binary())
     windows = np.lib.stride_tricks.sliding_window_view(data, width)
     data_of_slices = windows[np.minimum(low, len(windows) - 1)]
-    return _keys(np.arange(0, (len(low) + 1) * width, width, dtype=np.int32), data_of_slices, null)
-
-
-def _keys(ends: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], null: Mask) -> pa.BinaryArray:
-    """Build keys from offsets (one more than keys) and bytes, null where `null`."""
-    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
-    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(pa.binary(), len(null), buffers)
+    return texts_of(np.arange(0, (len(low) + 1) * width, width, dtype=np.int32), data_of_slices, null)

@@ -31,7 +31,7 @@ from tailbit.index.functions.vectors import (
     unscaled,
     within,
 )
-from tailbit.index.keys import WORD_DIGITS
+from tailbit.index.keys import WORD_DIGITS, decimal_words
 from tailbit.index.values.literals import WHOLE
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
@@ -77,8 +77,7 @@ def small(values: pa.Array) -> Small | None:
         return Small.of(data) if not len(data) or int(data.min()) > -_LIMIT else None
     if not len(values):
         return Small(np.zeros(0, np.int64), 0)
-    words = np.frombuffer(values.buffers()[1], dtype="<i8").reshape(-1, 2)
-    words = words[values.offset : values.offset + len(values)]
+    words = decimal_words(values).view(np.int64)
     low, high = np.ascontiguousarray(words[:, 0]), words[:, 1]
     if values.null_count:
         null = nulls_of(values)

@@ -20,16 +20,14 @@ from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     Vector,
     array_of,
-    bytes_of,
     hex_of_bytes,
     hexadecimal,
     nulls_of,
     numbers,
-    texts_of,
     texts_of_pieces,
     unscaled,
 )
-from tailbit.index.keys import WORD_DIGITS
+from tailbit.index.keys import WORD_DIGITS, bytes_of, texts_of
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
 

@@ -26,12 +26,12 @@ from tailbit.index.functions.vectors import (
     Raised,
     Vector,
     by_parts,
-    bytes_of,
     code,
     each_row,
     nulls_of,
     per_distinct,
 )
+from tailbit.index.keys import bytes_of
 from tailbit.index.values.literals import STRING, NotRead
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.index.functions.tree import Call
+from tailbit.index.keys import Bytes, bytes_of, decimal_words, texts_of
 from tailbit.index.values.literals import WHOLE, Literal, range_of
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
@@ -174,10 +175,7 @@ def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
 
 def unscaled(values: pa.Array) -> npt.NDArray[np.object_]:
     """Return decimals as unscaled Python integers of any size; None for NULL."""
-    if not len(values):
-        return np.zeros(0, dtype=object)
-    words = np.frombuffer(values.buffers()[1], dtype="<u8")
-    pairs = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
+    pairs = decimal_words(values)
     high = pairs[:, 1].view(np.int64).astype(object)
     out: npt.NDArray[np.object_] = high * (1 << 64) + pairs[:, 0].astype(object)
     out[nulls_of(values)] = None
@@ -300,35 +298,6 @@ def _result_of_each_row(
     return values, raised
 
 
-Bytes = npt.NDArray[np.uint8]
-MOST_BYTES = (1 << 31) - 1
-"""Most bytes of texts in one array, whose offsets have 32 bits."""
-
-
-def bytes_of(texts: pa.Array) -> tuple[Longs, Bytes]:
-    """Return the offsets (first begin, then each end) and the bytes of texts. Cost: the bytes are a view.
-
-    >>> places, data = bytes_of(pa.array(["ab", "", "c"]))
-    >>> places.tolist(), data.tobytes()
-    ([0, 2, 2, 3], b'abc')
-    """
-    _, offsets, data = texts.buffers()
-    if not len(texts) or offsets is None:
-        return np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.uint8)
-    ends = np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset).astype(np.int64)
-    content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return ends - ends[0], content[ends[0] : ends[-1]]
-
-
-def texts_of(offsets: npt.NDArray[np.integer], data: Bytes, null: Mask, type_: Any = None) -> pa.Array:
-    """Return texts from offsets and bytes, NULL where `null`; `type_` is string by default."""
-    if len(data) > MOST_BYTES:
-        raise OverflowError(f"{len(data)} bytes of texts in one array")
-    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
-    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(type_ or pa.string(), len(null), buffers)
-
-
 def _hex_table(form: bytes) -> npt.NDArray[np.uint16]:
     return np.frombuffer(b"".join(form % n for n in range(256)), np.uint16)
 
@@ -342,7 +311,7 @@ def hex_of_bytes(values: pa.Array, capitals: bool = True) -> pa.Array:
     """Return the bytes of texts or binary values as hexadecimal text."""
     offsets, data = bytes_of(values)
     table = HEX_OF_BYTE if capitals else _LOWER_HEX_OF_BYTE
-    return texts_of(2 * offsets, table[data].view(np.uint8), nulls_of(values))
+    return texts_of(2 * offsets, table[data].view(np.uint8), nulls_of(values), pa.string())
 
 
 def bytes_replaced(texts: pa.Array, by: Sequence[int | None]) -> pa.Array:
@@ -357,7 +326,7 @@ def bytes_replaced(texts: pa.Array, by: Sequence[int | None]) -> pa.Array:
         before = np.zeros(len(data) + 1, np.int64)
         np.cumsum(remains, out=before[1:])
         offsets, changed = before[offsets], changed[remains]
-    return texts_of(offsets, changed, nulls_of(texts))
+    return texts_of(offsets, changed, nulls_of(texts), pa.string())
 
 
 Piece = tuple[Bytes, Mask | None]
@@ -417,10 +386,10 @@ def side_by_side(pieces: Sequence[Piece]) -> Piece:
 def texts_of_pieces(pieces: Sequence[Piece], null: Mask) -> pa.Array:
     """Concatenate the pieces of each text to a text; NULL where `null`. No pieces give empty texts."""
     if not pieces:
-        return texts_of(np.zeros(len(null) + 1, np.int64), np.zeros(0, np.uint8), null)
+        return texts_of(np.zeros(len(null) + 1, np.int64), np.zeros(0, np.uint8), null, pa.string())
     table, shown = side_by_side(pieces) if len(pieces) > 1 else pieces[0]
     if shown is None:
-        return texts_of(np.arange(len(null) + 1) * table.shape[1], table.reshape(-1), null)
+        return texts_of(np.arange(len(null) + 1) * table.shape[1], table.reshape(-1), null, pa.string())
     offsets = np.zeros(len(null) + 1, np.int64)
     np.cumsum(shown.sum(axis=1), out=offsets[1:])
-    return texts_of(offsets, table[shown], null)
+    return texts_of(offsets, table[shown], null, pa.string())

@@ -46,7 +46,7 @@ from tailbit.index.grouping.dictionary import (
     one_array,
     unfold,
 )
-from tailbit.index.keys import NO_KEYS, WORD_DIGITS
+from tailbit.index.keys import NO_KEYS, WORD_DIGITS, decimal_words
 from tailbit.index.tuple_keys import truncated
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
@@ -206,8 +206,7 @@ def _plain(values: pa.Array) -> pa.Array:
         return values.view(pa.int32())
     if pa.types.is_decimal128(type_) and type_.precision <= WORD_DIGITS:
         # Of a decimal's two words, the lower holds the whole value.
-        words = np.frombuffer(values.buffers()[1] or b"", dtype="<i8")[2 * values.offset :]
-        low = np.ascontiguousarray(words[: 2 * len(values) : 2])
+        low = np.ascontiguousarray(decimal_words(values).view(np.int64)[:, 0])
         return arrow_array(low, mask=numpy_of(pc.is_null(values)) if values.null_count else None)
     return values
 

@@ -33,7 +33,14 @@ from tailbit.index.grouping.dictionary import coded, full_keys, python_values, u
 from tailbit.index.grouping.facets import count_groups, is_counted
 from tailbit.index.grouping.grouping import Groups
 from tailbit.index.grouping.rows import Rows, fetch_values
-from tailbit.index.keys import decode_keys, encode_value, integer_keys, ordered_ints
+from tailbit.index.keys import (
+    decimal_longs,
+    decimal_words,
+    decode_keys,
+    encode_value,
+    integer_keys,
+    ordered_ints,
+)
 from tailbit.index.model import key_type_of_column
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.recorded_counts import RecordedCounts
@@ -159,10 +166,7 @@ def _check_digits(column_totals: Totals, function: str, whole: int, type_: DataT
 def _whole_sum(values: pa.Array, counts: Longs) -> int:
     """Return the sum of integers, or of the unscaled integers of decimals."""
     if pa.types.is_decimal128(values.type):
-        if not len(values):
-            return 0
-        words = np.frombuffer(values.buffers()[1], dtype=np.uint64)
-        words = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
+        words = decimal_words(values)
         return (_dot(words[:, 1].view(np.int64), counts) << 64) + _dot(words[:, 0], counts)
     return _dot(numpy_of(pc.cast(values, pa.int64())), counts)
 
@@ -621,10 +625,8 @@ def _small_numbers(column: Column, values: pa.Array, rows: int) -> Longs | None:
     if column.type.name in WHOLE:
         numbers = numpy_of(pc.cast(values, pa.int64()))
     else:
-        words = np.frombuffer(values.buffers()[1], dtype=np.int64)
-        pairs = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
-        if not np.array_equal(pairs[:, 1], pairs[:, 0] >> 63):
+        numbers, fit = decimal_longs(values, values.type.scale)
+        if fit is not None:
             return None
-        numbers = pairs[:, 0]
     most = max(abs(int(numbers.min())), abs(int(numbers.max())))
     return numbers if most * rows < _SAFE else None

@@ -31,7 +31,7 @@ from tailbit.base.errors import CorruptIndexError
 from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.row_space import EMPTY, Access, Bounds, SpaceView, claims
 from tailbit.index.index_files import aligned, sort, starts
-from tailbit.index.keys import Value, encode_array, encode_value, key_type_of
+from tailbit.index.keys import Value, bytes_of, encode_array, encode_value, key_type_of
 from tailbit.index.kinds import files
 from tailbit.index.kinds.files import FILES, FooterKind, RecordedPlaces, RowGroupLayout, RowGroups
 from tailbit.index.kinds.kind import (
@@ -265,11 +265,7 @@ NO_HASHES: Hashes = np.zeros(0, dtype=np.uint64)
 
 def hashes_of_keys(keys: pa.BinaryArray) -> Hashes:
     """Return the hashes of keys, none of them null."""
-    _, offsets, data = keys.buffers()
-    if not len(keys) or offsets is None:
-        return NO_HASHES
-    ends = np.frombuffer(offsets, np.int32, len(keys) + 1, 4 * keys.offset)
-    return bloom.hashes_of_bytes(ends.astype(np.int64), np.frombuffer(data or b"", np.uint8))
+    return bloom.hashes_of_bytes(*bytes_of(keys)) if len(keys) else NO_HASHES
 
 
 def needed(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:

@@ -429,17 +429,14 @@ class Kind(ABC, Generic[R]):
         reads = [partial(self.read, view.storage, file.path) for file in live]
         return list(at_once(view.storage, reads))
 
-    def batches(self, storage: Storage, path: str, column: str | None = None) -> Iterator[pa.Table]:
-        """Yield the row groups of one file; with the id `column`, only those that may hold its rows.
+    def batches(self, storage: Storage, path: str) -> Iterator[pa.Table]:
+        """Yield the row groups of one file.
 
         Raises:
             CorruptIndexError: the file is missing, truncated or altered.
         """
         with reading(path), open_index_file(storage, path) as file:
-            groups: Iterable[int] = range(file.metadata.num_row_groups)
-            if column is not None:
-                groups = row_groups(file.metadata, "column", column)
-            for group in groups:
+            for group in range(file.metadata.num_row_groups):
                 with reading(path):
                     rows = file.read_row_group(group)
                 yield conform(rows, self.schema)

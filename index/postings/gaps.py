@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Ints, Longs, Mask
 from tailbit.base.dataclass import dataclass
+from tailbit.index.keys import bytes_of, texts_of
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.positions import BitPositions
@@ -88,13 +89,7 @@ def _planes(gaps: npt.NDArray[np.int32], sizes: Longs) -> list[pa.BinaryArray]:
             plane = plane[np.repeat(reached, sizes)]
         offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
         np.cumsum(np.where(reached, sizes, 0), out=offsets[1:])
-        valid = arrow_array(reached).buffers()[1]
-        data = pa.py_buffer(np.ascontiguousarray(plane))
-        nulls = int(np.count_nonzero(~reached))
-        column = pa.BinaryArray.from_buffers(
-            pa.binary(), len(sizes), [valid, pa.py_buffer(offsets), data], nulls
-        )
-        out.append(column)
+        out.append(texts_of(offsets, plane, ~reached))
     return out
 
 
@@ -106,14 +101,8 @@ class _Plane(NamedTuple):
 
     @classmethod
     def of(cls, column: pa.BinaryArray) -> _Plane:
-        if not len(column):
-            return cls(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.uint8))
-        _, offsets, data = column.buffers()
-        numbers = np.frombuffer(offsets, dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
-        own = np.frombuffer(data if data is not None else b"", dtype=np.uint8)
-        if not column.offset:
-            return cls(numbers, own)
-        return cls(numbers - numbers[0], own[numbers[0] : numbers[-1]])
+        offsets, data = bytes_of(column)
+        return cls(offsets.astype(np.int32), data)
 
     def only(self, marked: Mask) -> _Plane:
         """Return the bytes of only some keys. Cost: a pass over the bytes of all keys."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.base.arrays import Mask
-from tailbit.index.keys import encode_array, is_textual, ordered_of
+from tailbit.index.keys import bytes_of, encode_array, is_textual, ordered_of
 from tailbit.index.postings.layout import NUMBER, UUID, UUID_BYTES, is_numbered
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import UUID_DASHES, UUID_DIGITS, UUID_TEXT, uuid_texts
@@ -85,14 +85,13 @@ def _all_uuids(keys: pa.BinaryArray) -> pa.FixedSizeBinaryArray | None:
 
 def sixteen_of(keys: pa.BinaryArray) -> tuple[Sixteen, Mask]:
     """Return keys as sixteen bytes each, and which of them are UUIDs; others become any bytes."""
-    ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
+    ends, data = bytes_of(keys)
     are = np.diff(ends) == UUID_TEXT
     out = np.zeros(len(keys), dtype=f"S{UUID_BYTES}")
     if not are.any():
         return out, are
-    data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)
     if are.all():
-        texts = data[ends[0] : ends[-1]].reshape(-1, UUID_TEXT)
+        texts = data.reshape(-1, UUID_TEXT)
     else:
         texts = data[ends[:-1][are][:, None] + np.arange(UUID_TEXT)]
     digits = _VALUES[texts[:, UUID_DIGITS]]

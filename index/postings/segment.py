@@ -19,7 +19,7 @@ from tailbit.base.errors import CorruptIndexError
 from tailbit.base.lazy import lazy
 from tailbit.base.once import once
 from tailbit.index.index_files import open_index_file, reopen_index_file
-from tailbit.index.keys import KeyRange, encode_value
+from tailbit.index.keys import KeyRange, bytes_of, encode_value
 from tailbit.index.postings import gaps
 from tailbit.index.postings.layout import NUMBER, ROWS, SCHEMA, UUID, GroupSize, Section, sections_of
 from tailbit.index.postings.paged_forms import uuid_text, with_keys
@@ -223,7 +223,7 @@ class Segment:
         """Return (row group, low, high) where a row group may hold any of the sorted `keys[low:high]`."""
         spans = list[tuple[int, int, int]]()
         every = range(len(keys))
-        codes, ends = decode.bytes_of(keys)
+        ends, codes = bytes_of(keys)
         data, offsets = codes.data, ends.data
 
         def key(number: int) -> bytes:

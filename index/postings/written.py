@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.errors import BrokenBitmapError, CorruptIndexError
+from tailbit.index.keys import Bytes, bytes_of
 from tailbit.index.postings.gaps import Gaps
 from tailbit.index.postings.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
-from tailbit.index.roaring.decode import Bytes, bytes_of, headers_of, pairs_at
+from tailbit.index.roaring.decode import headers_of, pairs_at
 from tailbit.tables.arrow import arrow_array, numpy_of
 
 DENSE = 2048
@@ -53,7 +54,7 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
     if bitmaps.null_count:
         indexes = np.flatnonzero(bitmaps.is_valid())
         cardinality, bitmaps = cardinality[indexes], bitmaps.take(arrow_array(indexes))
-    data, offsets = bytes_of(bitmaps)
+    offsets, data = bytes_of(bitmaps)
     sizes: Longs = np.diff(offsets)
     single = (cardinality == 1) & (sizes == SINGLE_BYTES)
     sound = _sound_singles(data, offsets[:-1][single], rows)

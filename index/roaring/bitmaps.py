@@ -29,6 +29,7 @@ from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
+from tailbit.index.keys import texts_of
 from tailbit.index.roaring.collected import Codes
 from tailbit.index.roaring.containers import BLOCK, bitmap_where, most_roaring_bytes, roaring_bytes
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
@@ -68,11 +69,7 @@ class Bitmaps:
 
     def arrow(self) -> pa.BinaryArray:
         """Return the bitmaps as an Arrow array, null for a sparse code; only the offsets are copied."""
-        ends = pa.py_buffer(self.offsets.astype(np.int32))
-        dense = pa.py_buffer(np.packbits(~self.sparse, bitorder="little")) if self.sparse.any() else None
-        return pa.Array.from_buffers(
-            pa.binary(), len(self.cardinality), [dense, ends, pa.py_buffer(self.data)]
-        )
+        return texts_of(self.offsets, self.data, self.sparse)
 
 
 Choose = Callable[[Longs, Longs, Longs, Longs], Mask]

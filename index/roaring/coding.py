@@ -41,7 +41,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
-from tailbit.index.keys import NO_KEYS
+from tailbit.index.keys import NO_KEYS, bytes_of, texts_of
 from tailbit.index.roaring.collected import (
     Codes,
     Keyed,
@@ -298,30 +298,26 @@ def _sorted_union(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
 def _concatenated(keys: list[pa.BinaryArray]) -> pa.BinaryArray:
     """Concatenate the keys; each array is freed as soon as it is copied."""
     keys[:] = [piece for piece in keys if len(piece)][::-1]
-    spans = [np.frombuffer(piece.buffers()[1], np.int32)[piece.offset :][: len(piece) + 1] for piece in keys]
-    size = sum(int(span[-1] - span[0]) for span in spans)
+    size = sum(len(bytes_of(piece)[1]) for piece in keys)
     ends, data = np.zeros(sum(map(len, keys)) + 1, np.int32), np.empty(size, np.uint8)
     place = at = 0
     while keys:
-        piece, span = keys.pop(), spans.pop()
-        low, high = int(span[0]), int(span[-1])
-        ends[place + 1 :][: len(piece)] = span[1:] + np.int32(at - low)
-        if low < high:
-            data[at:][: high - low] = np.frombuffer(piece.buffers()[2], np.uint8)[low:high]
-        place, at = place + len(piece), at + high - low
-    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)])
+        offsets, own = bytes_of(keys.pop())
+        ends[place:][: len(offsets)] = offsets + at
+        data[at:][: len(own)] = own
+        place, at = place + len(offsets) - 1, at + len(own)
+    return texts_of(ends, data)
 
 
 def sorted_order(keys: pa.BinaryArray) -> Longs:
     """Return the indices that sort keys without null; equal keys come in any order."""
     if not len(keys):
         return np.zeros(0, dtype=np.int64)
-    ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    ends, data = bytes_of(keys)
     width = int(ends[1] - ends[0])
     if width not in (8, 16) or not (np.diff(ends) == width).all():
         order = order_of_texts(keys)
         return numpy_of(pc.array_sort_indices(keys)).astype(np.int64) if order is None else order
-    data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
     words = np.frombuffer(data.tobytes(), dtype=">u8").astype(np.uint64).reshape(len(keys), -1)
     if width == 8 or (words[:, 0] == words[0, 0]).all():
         return np.argsort(words[:, -1])

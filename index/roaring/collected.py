@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
-from tailbit.index.keys import WORD_DIGITS, encode_array, integer_keys, ordered_ints
+from tailbit.index.keys import WORD_DIGITS, decimal_words, encode_array, integer_keys, ordered_ints
 from tailbit.index.tuple_keys import join_parts, types_of
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, numpy_of
@@ -131,9 +131,7 @@ def _integers(chunk: pa.Array) -> pa.Array | None:
         return pa.array(ordered_ints(chunk, "double"), mask=nulls)
     if not pa.types.is_decimal128(chunk.type):
         return chunk.view(pa.int32() if chunk.type.bit_width == 32 else pa.int64())
-    words = np.frombuffer(chunk.buffers()[1], dtype=np.int64)
-    words = words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))]
-    low, high = words[::2], words[1::2]
+    low, high = decimal_words(chunk).view(np.int64).T
     if chunk.type.precision > WORD_DIGITS and not (high == low >> 63).all():
         return None
     return pa.array(low, mask=nulls)

@@ -25,11 +25,11 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
+from tailbit.index.keys import Bytes, bytes_of
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, COOKIE, COOKIE_WITH_RUNS, ranges
 from tailbit.tables.positions import BitPositions
 
 Array = npt.NDArray[Any]
-Bytes = npt.NDArray[np.uint8]
 
 _BITSET_BYTES = BLOCK // 8
 
@@ -68,7 +68,7 @@ def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, codes: Longs, out: 
     """
     if not len(bitmaps):
         return
-    data, offsets = bytes_of(bitmaps)
+    offsets, data = bytes_of(bitmaps)
     try:
         containers = _containers(data, offsets[:-1], offsets[1:], cardinality)
     except IndexError as beyond:
@@ -90,7 +90,7 @@ def positions_of(bitmaps: pa.BinaryArray, cardinality: Longs, rows: int) -> BitP
     """
     if not len(bitmaps):
         return np.zeros(0, dtype=np.uint32)
-    data, offsets = bytes_of(bitmaps)
+    offsets, data = bytes_of(bitmaps)
     try:
         every = _containers(data, offsets[:-1], offsets[1:], cardinality)
     except IndexError as beyond:
@@ -110,13 +110,6 @@ def positions_of(bitmaps: pa.BinaryArray, cardinality: Longs, rows: int) -> BitP
     if int(out.max()) >= rows:
         raise ValueError("a position is beyond the end of the row space")
     return out
-
-
-def bytes_of(bitmaps: pa.BinaryArray) -> tuple[Bytes, Longs]:
-    """Return the bytes of serialized bitmaps, and their offsets (int64, one more than bitmaps)."""
-    ends = np.frombuffer(bitmaps.buffers()[1] or bytes(4), dtype=np.int32)
-    offsets = ends[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
-    return np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8), offsets
 
 
 class Headers(NamedTuple):

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions import dates, digests, groups
 from tailbit.index.functions.tree import Call, Expression, Ref
-from tailbit.index.functions.vectors import ERRORS, Vector, bytes_of, per_distinct, texts_of
+from tailbit.index.functions.vectors import ERRORS, Vector, per_distinct
+from tailbit.index.keys import bytes_of, texts_of
 from tailbit.index.values.literals import BINARY, LONG, STRING, Literal, NotRead
 from tailbit.tables.model import Column, DataType
 
