@@ -43,7 +43,7 @@ from tailbit.checkpoints.signs import (
     this_machine,
 )
 from tailbit.tables.storage import SMALL, Stat, Storage
-from tailbit.tables.storage.conditional_puts import nothing_written
+from tailbit.tables.storage.refusals import nothing_written
 
 INTERVAL_S = 5.0
 _BEATS = 6

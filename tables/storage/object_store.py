@@ -3,12 +3,18 @@
 Random access to an object: ranges that are read together are fetched together. The end of a Parquet file
 holds its footer and page indexes, so the first request fetches the end; a read also fetches the bytes behind
 it, since the pages of a lookup are adjacent.
+
+A commit is a conditional put: of several writers of one object exactly one wins. If the reply is lost, or the
+store reports an error after it has applied the put, the object is read back: if it holds the bytes of this
+put, the put succeeded. So a writer must make the bytes of such an object unlike those of any other writer.
 """
 
 from __future__ import annotations
 
 import io
+import random
 import tempfile
+import time
 import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,11 +26,26 @@ from typing import IO, Any, TypeAlias, TypeVar, cast
 import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import StorageError
+from tailbit.base.errors import NoConditionalPutError, StorageError, UnusableStorageError
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once, repeated
-from tailbit.tables.storage.locations import Location, connect, location_of, name_of, no_store, one_key
-from tailbit.tables.storage.refusals import DENIED, is_without_bucket, refusal, status_of
+from tailbit.tables.storage.locations import (
+    RETRY_S,
+    Location,
+    connect,
+    location_of,
+    name_of,
+    no_store,
+    one_key,
+)
+from tailbit.tables.storage.refusals import (
+    DENIED,
+    is_uncertain,
+    is_unrepeated,
+    is_without_bucket,
+    nothing_written,
+    refusal,
+    status_of,
+)
 from tailbit.tables.storage.requests import SEEN, at_once, forget
 from tailbit.tables.storage.store import (
     NO_OPTIONS,
@@ -195,6 +216,28 @@ _ENDS: Cache[tuple[Storage, str, Stat | None], End] = Cache(share(1 / 64))
 """The ends of objects in one state, at most `TAIL` bytes of each, by store, name and stat."""
 
 R = TypeVar("R")
+
+_NOT_IMPLEMENTED = 501
+
+_PUTS = 5
+"""Attempts at a conditional put whose outcome is unknown: obstore does not retry non-idempotent requests."""
+
+
+def repeated(request: Callable[[], R]) -> R:
+    """Make an idempotent request; retry it where obstore does not, as after a lost reply to a delete."""
+    began = time.monotonic()
+    for attempt in range(_PUTS):
+        try:
+            return request()
+        except _errors().BaseError as wrong:
+            if not is_unrepeated(wrong) or time.monotonic() - began > RETRY_S:
+                raise
+        _pause(attempt)
+    return request()
+
+
+def _pause(attempt: int) -> None:
+    time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
 
 
 @dataclass(frozen=True)
@@ -455,13 +498,20 @@ class ObjectStorage(Storage):
     def put_if_absent(self, rel: str, data: bytes) -> None:
         """Put an object that must not exist; an object with the same bytes counts as put by this call."""
         forget()
-        put_once(
-            rel,
-            data,
-            put=lambda: _obstore().put(self._store, self._key(rel), data, mode="create", use_multipart=False),
-            read=lambda: self.read(rel),
-            refusal=lambda wrong: self._refusal(rel, wrong),
-        )
+        for attempt in range(_PUTS):
+            try:
+                _obstore().put(self._store, self._key(rel), data, mode="create", use_multipart=False)
+                return
+            except (_errors().BaseError, OSError, ValueError) as wrong:
+                if not isinstance(wrong, _errors().AlreadyExistsError) and not is_uncertain(wrong):
+                    raise self._refusal(rel, wrong) from None
+                last = wrong
+            with suppress(FileNotFoundError):
+                if self.read(rel) == data:
+                    return
+                raise FileExistsError(rel)
+            _pause(attempt)
+        raise self._refusal(rel, last) from None
 
     def put(self, rel: str, data: bytes) -> None:
         self._put(rel, data, len(data))
@@ -494,8 +544,27 @@ class ObjectStorage(Storage):
         return super().clock_ms() if probe is None else probe.mtime_ns // 1_000_000
 
     def check_commits(self) -> None:
-        """Check that a conditional put of an existing object is refused, with a probe object."""
-        check_conditional_puts(self)
+        """Check that a conditional put of an existing object is refused, with a probe object.
+
+        Else two concurrent writers could both believe that they were first.
+        """
+        rel = f"_probe-{uuid.uuid4().hex}"
+        try:
+            self.put_if_absent(rel, b"first")
+            self.put_if_absent(rel, b"second")
+        except FileExistsError:
+            self.delete(rel)
+            return
+        except StorageError as wrong:
+            with suppress(StorageError):
+                self.delete(rel)
+            if isinstance(wrong, UnusableStorageError):
+                raise nothing_written(self.root, wrong) from wrong
+            if wrong.fields.get("status") != _NOT_IMPLEMENTED:
+                raise
+        else:
+            self.delete(rel)
+        raise NoConditionalPutError(path=self.root)
 
     def _refusal(self, rel: str, wrong: BaseException) -> StorageError:
         place = f"{self._location.scheme}://{self._location.bucket}/{self._key(rel)}"

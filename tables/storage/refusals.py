@@ -126,3 +126,15 @@ def _case(text: str, status: int | None, code: str) -> _Case:
 def _first_line(text: str) -> str:
     """Return the first line of a message, with the queries of URLs removed."""
     return re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", text.partition("\n")[0])
+
+
+_NEEDS_RIGHTS = (
+    "An indexer writes into the index: give credentials that may read, write and delete there, or another"
+    " place by --index, then start again. Nothing is lost, and questions go on meanwhile."
+)
+
+
+def nothing_written(root: str, denied: StorageError) -> StorageError:
+    """Return the error for an index location where the store denies writes."""
+    reason = f"nothing can be written there: {denied.fields.get('reason')}"
+    return type(denied)(**denied.fields | {"path": root, "reason": reason, "hint": _NEEDS_RIGHTS})
