@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array
+from tailbit.tables.arrow import arrow_array, decoded
 
 NULL = b"\0"
 """The variant that is NULL, which is a value: a variant may be missing, too."""
@@ -64,6 +64,8 @@ def unshredded(stored: pa.StructArray) -> pa.Array:
         if not is_there[row]:
             out.append(None)
             continue
+        if metadata is None:
+            raise ValueError("a variant has no metadata")
         if metadata not in dictionaries:
             dictionaries[metadata] = _names(metadata)
         # Where both parts are missing, which is wrong, readers have to take NULL.
@@ -82,7 +84,7 @@ def _reader(group: pa.StructArray) -> _Read:
     values = [None] * len(group) if value is None else value.to_pylist()
     if typed is None:
         return lambda row, names: values[row]
-    typed = typed.storage if isinstance(typed, pa.ExtensionArray) else typed
+    typed = decoded(typed.storage if isinstance(typed, pa.ExtensionArray) else typed)
     is_typed = pc.is_valid(typed).to_pylist()
     if pa.types.is_struct(typed.type):
         read = _object_reader(typed, values)
@@ -190,6 +192,8 @@ def _names(metadata: bytes) -> list[str]:
     (count,) = _numbers(metadata, 1, width, 1)
     offsets = _numbers(metadata, 1 + width, width, count + 1)
     texts = metadata[1 + width * (count + 2) :]
+    if max(offsets) > len(texts):
+        raise ValueError("a variant is cut short")
     return [texts[begin:end].decode() for begin, end in pairwise(offsets)]
 
 
@@ -204,6 +208,8 @@ def _fields(value: bytes, names: Sequence[str]) -> dict[str, bytes]:
     ids = _numbers(value, 1 + count_width, id_width, count)
     offsets = _numbers(value, behind_ids, width, count + 1)
     values = value[behind_ids + width * (count + 1) :]
+    if max(offsets) > len(values):
+        raise ValueError("a variant is cut short")
     # Values may lie in any order: each ends where the next one begins.
     ends = dict(pairwise(sorted(offsets)))
     begins = zip(ids, offsets[:-1], strict=True)

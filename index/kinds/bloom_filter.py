@@ -90,6 +90,8 @@ class Filters:
         blocks = _blocks(table)
         data = b"".join(filter_ for filter_ in table["filter"].to_pylist() if filter_)
         units, rows = (numpy_of(table[name], dtype=np.int64) for name in ("unit", "rows"))
+        if len(units) and not 0 <= units.min() <= units.max() < len(units):
+            raise ValueError(f"row groups are numbered {units.min()} to {units.max()} in {len(units)} rows")
         words = np.frombuffer(data, dtype="<u4").reshape(-1, bloom.WORDS)
         groups = RowGroups.of(table["footer"].combine_chunks(), units, rows)
         return cls(groups, np.cumsum(blocks) - blocks, blocks, words)

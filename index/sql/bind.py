@@ -41,7 +41,7 @@ from tailbit.index.predicate.tree import (
 )
 from tailbit.index.sql.expressions import ExpressionReader, OperandReader, bare, chain
 from tailbit.index.sql.refusals import refuse
-from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
+from tailbit.index.sql.syntax.parser import FLATTEN, MOST_LETTERS, parse_predicate
 from tailbit.index.sql.syntax.tree import Tree, first_of
 from tailbit.index.values.literals import BOOLEAN, mismatch
 from tailbit.tables.model import Column
@@ -87,12 +87,17 @@ def _cached(
 ) -> Any:
     if may_ask_for_present(text):
         return make(text, schema, zone, clock(), table)
-    return _without_present(make, text, SameSchema(schema), zone, table)
+    bound = _without_present if len(text) <= MOST_LETTERS else _of_long_text
+    return bound(make, text, SameSchema(schema), zone, table)
 
 
 @lru_cache(maxsize=1024)
 def _without_present(make: Callable[..., Any], text: str, key: SameSchema, zone: str, table: str) -> Any:
     return make(text, key.schema, zone, 0, table)
+
+
+_of_long_text = lru_cache(maxsize=16)(_without_present.__wrapped__)
+"""The same for long texts, whose lists take megabytes each."""
 
 
 def _predicate(text: str, schema: Schema, zone: str, now: int, table: str) -> Node:

@@ -44,6 +44,8 @@ from tailbit.index.postings.segment import Segment
 from tailbit.index.roaring.elements import coding_of
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.cache import HANDLES_BYTES, Cache, share
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import footer_hash, is_read_by_unit
@@ -422,7 +424,10 @@ def _by_postings(
         several = several or element_type(segment.columns[column]) is not None
         for keys, postings in segment.postings(column):
             counts = np.array([bits.intersection_cardinality(b) for b in postings], dtype=np.int64)
-            changes.append((column, segment.columns[column], keys, sign * counts))
+            some = np.flatnonzero(counts)
+            if len(some):
+                keys_of_rows = pc.take(keys, arrow_array(some))
+                changes.append((column, segment.columns[column], keys_of_rows, sign * counts[some]))
             total += int(counts.sum())
             if several:
                 rows |= bits & BitMap.union(BitMap(), *compress(postings, counts))

@@ -209,7 +209,10 @@ def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
             if zoned := _zoned(column):
                 raise Declined("time-zone", zoned)
         hits = [(hit.slice_, hit.positions) for hit in selection.hits()]
-        estimates = check_gain(pages_of(selection.storage, hits, columns), request)
+        pages = pages_of(selection.storage, hits, columns)
+        estimates = check_gain(pages, request)
+        if pages.whole.bytes * pages.rows > MOST_ROW_BYTES * pages.whole.rows:
+            raise Declined("many-bytes", f"{pages.rows} rows of more than {MOST_ROW_BYTES} bytes")
     except Declined as declined:
         declined.rows = None if is_first else (answer.count(), _share(handle, request, answer.count()))
         raise

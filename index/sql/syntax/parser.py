@@ -58,9 +58,17 @@ _QUANTIFIERS = ("ANY", "SOME", "ALL")
 _TRUTHS = ("NULL", "TRUE", "FALSE", "UNKNOWN")
 
 
-@lru_cache(maxsize=512)
+MOST_LETTERS = 20_000
+"""Letters of a text whose tree is cached: that of a list of ten thousand keys takes ten megabytes."""
+
+
 def parse_predicate(text: str) -> Tree:
-    """Return the tree of a predicate in Spark's SQL."""
+    """Return the tree of a predicate in Spark's SQL; those of short texts are cached."""
+    return _parsed(text) if len(text) <= MOST_LETTERS else _parsed.__wrapped__(text)
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str) -> Tree:
     try:
         return Parser(text, tokens_of(text)).whole()
     except RecursionError:

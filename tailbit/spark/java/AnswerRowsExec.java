@@ -14,17 +14,19 @@ final class AnswerRowsExec extends DriverLeafExec {
   private static final long MOST_BYTES_OF_TASK = 3 << 18;
 
   private final transient IndexedAnswer answer;
-  private final transient Map<String, SQLMetric> metrics;
+  private transient Map<String, SQLMetric> metrics;
 
   AnswerRowsExec(LogicalRelation relation, IndexedAnswer answer) {
     super(relation);
     this.answer = answer;
-    SQLMetric number = SQLMetrics.createMetric(sparkContext(), "number of output rows");
-    metrics = new Map.Map1<>("numOutputRows", number);
   }
 
+  /** Returns the metrics, which are made where the plan runs: it may be compared where no session is. */
   @Override
-  public Map<String, SQLMetric> metrics() {
+  public synchronized Map<String, SQLMetric> metrics() {
+    if (metrics == null) {
+      metrics = new Map.Map1<>("numOutputRows", SQLMetrics.createMetric(sparkContext(), "number of output rows"));
+    }
     return metrics;
   }
 

@@ -44,7 +44,7 @@ final class Helper {
   private static final Set<String> TROUBLES =
       Set.of("damaged-index", "older-format", "other-history", "another-table", "no-table", "error", "malformed");
   private static final int MOST_TOLD = 1000;
-  private static final int MOST_LATE = 64;
+  private static final int MOST_LATE = 8;
   private static final int MOST_BYTES_OF_LATE = 1 << 20;
   /** What was asked of questions that no query waits for any more, with the replies that have come or will come. */
   private static final Map<String, CompletableFuture<Reply>> LATE =

@@ -23,8 +23,11 @@ final class Question {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int MOST_LETTERS = 500;
 
+  /** Letters of a filter, some two thousand items of a list: what the helper reads of it is not weighed. */
+  private static final int MOST_LETTERS_OF_FILTER = 20_000;
+
   /** What the helper takes to read a key of a list, and the most of Spark's own time that it may read keys. */
-  private static final double MILLISECONDS_OF_KEY = 0.007, MOST_SHARE_OF_KEYS = 0.1;
+  private static final double MILLISECONDS_OF_KEY = 0.02, MOST_SHARE_OF_KEYS = 0.1;
 
   final Map<String, Object> note;
   private final String root;
@@ -54,7 +57,11 @@ final class Question {
     checkScan();
     for (Expression filter : scan.filters()) {
       try {
-        texts.add(words.of(JoinKeys.withValues(filter)));
+        String text = words.of(JoinKeys.withValues(filter));
+        if (text.length() > MOST_LETTERS_OF_FILTER) {
+          throw new Declined("not-in-words", "a list of " + text.length() + " letters");
+        }
+        texts.add(text);
         selects |= !(filter instanceof IsNotNull);
       } catch (Declined notInWords) {
         left.add(notInWords.detail);

@@ -1,6 +1,10 @@
 package io.tailbit.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
@@ -11,6 +15,7 @@ import java.util.Set;
  */
 final class Refused {
   private static final int MOST_QUESTIONS = 10_000;
+  private static final int MOST_LETTERS = 2000;
   private static final Set<String> LASTING =
       Set.of("keeps-all", "no-gain", "many-rows", "many-groups", "many-bytes", "not-exact", "not-covered",
           "not-understood", "nothing-understood", "floating-point", "time-zone");
@@ -65,6 +70,17 @@ final class Refused {
   private static String key(ObjectNode question) {
     ObjectNode what = Helper.what(question);
     what.remove("version");
-    return what.toString();
+    String text = what.toString();
+    return text.length() <= MOST_LETTERS ? text : digest(text);
+  }
+
+  /** Returns what stands for a long question: thousands of them are remembered. */
+  private static String digest(String text) {
+    try {
+      byte[] digest = MessageDigest.getInstance("SHA-256").digest(text.getBytes(StandardCharsets.UTF_8));
+      return HexFormat.of().formatHex(digest);
+    } catch (NoSuchAlgorithmException never) {
+      throw new IllegalStateException(never);
+    }
   }
 }

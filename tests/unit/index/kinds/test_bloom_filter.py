@@ -18,7 +18,7 @@ import tailbit
 from support.drive import Drive
 from support.tables import flipped_pages, index_files
 from tailbit.errors import ColumnTypeError, StatementError
-from tailbit.index.kinds.bloom_filter import SCHEMA, needed
+from tailbit.index.kinds.bloom_filter import SCHEMA, Filters, needed
 from tailbit.index.kinds.settings import BLOOM_FORMAT
 
 ROWS, GROUP = 1200, 200
@@ -161,6 +161,14 @@ def test_of_equal_rows_one_is_kept_and_of_equal_footers_every_filter() -> None:
         for footer, unit, held in (("x", 0, b), ("x", 1, a), ("x", 1, b), ("y", 0, None))
     ]
     assert not len(needed(rows, pa.array([], pa.string()), ["k"]))
+
+
+@pytest.mark.parametrize("unit", [-1, 2, 1 << 40])
+def test_a_filter_of_a_row_group_that_no_file_has_is_damage(unit: int) -> None:
+    columns = [("k", "integer", "x", number, 9, bytes(32)) for number in (0, unit)]
+    rows = pa.table([pa.array(values) for values in zip(*columns, strict=True)], schema=SCHEMA)
+    with pytest.raises(ValueError, match="row groups are numbered"):
+        Filters.of(rows)
 
 
 def test_damage_is_set_aside_and_told(table: str) -> None:

@@ -561,3 +561,9 @@ def test_an_exact_number_that_elements_hold_is_sought_as_one_of_their_type(numbe
     assert isinstance(wanted, Computed)
     assert isinstance(found, Computed)
     assert found.expression == wanted.expression
+
+
+def test_long_texts_are_bound_once_and_few_of_them_are_kept() -> None:
+    text = f"x IN ({', '.join(map(str, range(10_000)))})"
+    assert bind(text, SCHEMA) is bind(text, SCHEMA)
+    assert parse_predicate(text) is not parse_predicate(text)

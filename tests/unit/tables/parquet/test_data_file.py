@@ -373,8 +373,18 @@ def test_a_shredded_variant_of_any_size_is_put_together_as_spark_reads_it(count:
         {"value": None, "metadata": b"\x01\x05", "typed_value": {"a": {"typed_value": 1}}},
         {"value": None, "metadata": b"", "typed_value": 1},
         {"value": None, "metadata": b"\x01\x00\x00", "typed_value": Decimal("1" * 41)},
+        {"value": b"\0", "metadata": None, "typed_value": 1},
+        {
+            "value": b"\x02\x01\x01\x00\x05\x14",
+            "metadata": b"\x01\x02\x00\x01\x02ab",
+            "typed_value": {"a": {"typed_value": 1}},
+        },
+        {"value": None, "metadata": b"\x01\x01\x00\x09a", "typed_value": 1},
     ],
-    ids=["no object", "a name that is not there", "cut short", "a short dictionary", "empty", "a type"],
+    ids=[
+        *("no object", "a name that is not there", "cut short", "a short dictionary", "empty", "a type"),
+        *("no dictionary", "a field cut short", "a name cut short"),
+    ],
 )
 def test_a_shredded_variant_that_contradicts_itself_is_named_with_file_and_column(
     stored: dict[str, Any], tmp_path: Path
