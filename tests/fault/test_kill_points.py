@@ -225,10 +225,11 @@ def test_an_index_whose_repair_is_killed_half_done_equals_one_built_without_the_
 
 def worked(process: subprocess.Popen[str]) -> float:
     """The seconds of processor time that a process has used: how far it is, on a busy machine too."""
-    if process.poll() is not None:
+    try:
+        used = psutil.Process(process.pid).cpu_times()
+    except psutil.NoSuchProcess:
         return math.inf
-    used = psutil.Process(process.pid).cpu_times()
-    return float(used.user + used.system)
+    return math.inf if process.poll() is not None else float(used.user + used.system)
 
 
 @pytest.mark.parametrize("seed", seeds(1))
